@@ -1,0 +1,1 @@
+//! goodput-agent: eBPF capture of inference streams on gateway and backend hosts.

@@ -1,0 +1,2 @@
+//! goodput-agent: eBPF capture of inference streams on gateway and backend hosts.
+fn main() {}

@@ -1,0 +1,1 @@
+//! goodput: replays a real trace through a gateway and turns it into goodput@SLO and a verdict.

@@ -1,0 +1,2 @@
+//! goodput: replays a real trace through a gateway and turns it into goodput@SLO and a verdict.
+fn main() {}

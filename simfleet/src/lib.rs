@@ -1,0 +1,1 @@
+//! A simulated inference fleet with real sockets: backends, gateway and faults.

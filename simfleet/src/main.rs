@@ -1,0 +1,2 @@
+//! A simulated inference fleet with real sockets: backends, gateway and faults.
+fn main() {}

@@ -1,0 +1,1 @@
+//! End-to-end tests: real sockets, real namespaces, the real kernel programs.

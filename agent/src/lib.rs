@@ -1,1 +1,3 @@
 //! goodput-agent: eBPF capture of inference streams on gateway and backend hosts.
+
+pub mod capture;

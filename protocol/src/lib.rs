@@ -1,1 +1,9 @@
-//! HTTP/1.1 framing, server-sent events, OpenAI streams and one timeline per request, without I/O.
+//! HTTP/1.1 message framing, server-sent events, OpenAI stream meaning and one timeline per request, without I/O.
+//!
+//! The replay client feeds this crate what it reads from a socket; the agent feeds it what it saw on
+//! the wire. Same bytes, same verdict: that is what makes the cross-check of the two meaningful.
+#![forbid(unsafe_code)]
+
+mod nanos;
+
+pub use nanos::Nanos;

@@ -1,0 +1,98 @@
+//! From a packet to records in the ring.
+
+use agent_ebpf::{
+    counters::{PacketCounters, SEGMENTS_ATTEMPTED, SEGMENTS_FAILED, UNREADABLE_PIECES},
+    record::{MAX_PIECES, PIECE_LEN, SEGMENT_HEADER_LEN, SegmentHeader},
+};
+use aya_ebpf::{
+    helpers::{bpf_ringbuf_output, bpf_skb_load_bytes},
+    programs::TcContext,
+};
+
+use super::maps::RECORDS;
+
+/// A record before it is written: header, then payload.
+#[repr(C)]
+pub struct Scratch {
+    pub header: SegmentHeader,
+    pub payload: [u8; PIECE_LEN as usize],
+}
+
+/// Where records of one packet come from and go to.
+pub struct Emitter<'a> {
+    pub ctx: &'a TcContext,
+    pub scratch: &'a mut Scratch,
+    pub counters: &'a mut PacketCounters,
+    /// Offset of the TCP payload in the packet.
+    pub payload_offset: u32,
+}
+
+/// 1 for a negative result, without a branch: a branch on the result inside the copy loop doubles
+/// the paths that the verifier has to follow with every piece.
+#[inline(always)]
+fn is_error(result: i64) -> u64 {
+    result.cast_unsigned() >> 63
+}
+
+impl Emitter<'_> {
+    /// Writes the header followed by `len` bytes of payload.
+    #[inline(always)]
+    fn write(&mut self, len: u32) {
+        self.scratch.header.attempt = self.counters[SEGMENTS_ATTEMPTED];
+        // SAFETY: `len` is at most `PIECE_LEN`, so header and payload lie within the scratch entry;
+        // the ring is a valid map.
+        let result = unsafe {
+            bpf_ringbuf_output(
+                (&raw const RECORDS).cast_mut().cast(),
+                (&raw mut *self.scratch).cast(),
+                SEGMENT_HEADER_LEN as u64 + u64::from(len),
+                0,
+            )
+        };
+        self.counters[SEGMENTS_ATTEMPTED] += 1;
+        self.counters[SEGMENTS_FAILED] += is_error(result);
+    }
+
+    /// Copies and writes one piece of `len` bytes, 1 to `PIECE_LEN`.
+    #[inline(always)]
+    fn piece(&mut self, piece_offset: u32, len: u32) {
+        // SAFETY: `len` is at most `PIECE_LEN`, the size of the destination.
+        let result = unsafe {
+            bpf_skb_load_bytes(
+                self.ctx.skb.skb.cast(),
+                self.payload_offset + piece_offset,
+                self.scratch.payload.as_mut_ptr().cast(),
+                len,
+            )
+        };
+        let error = is_error(result);
+        self.counters[UNREADABLE_PIECES] += error;
+        self.scratch.header.piece_offset = piece_offset;
+        // On error the helper cleared the destination: those zeroes are not the packet's bytes.
+        self.scratch.header.captured_len = len & (error as u32).wrapping_sub(1);
+        self.write(len);
+    }
+
+    /// Writes the header alone, or `copied` bytes of payload in pieces.
+    #[inline(always)]
+    pub fn segment(&mut self, copied: u32) {
+        self.scratch.header.piece_offset = 0;
+        self.scratch.header.captured_len = 0;
+        if copied == 0 {
+            self.write(0);
+            return;
+        }
+        let copied = copied.min(MAX_PIECES * PIECE_LEN);
+        let whole = (copied - 1) / PIECE_LEN;
+        for index in 0..MAX_PIECES - 1 {
+            if index >= whole {
+                break;
+            }
+            self.piece(index * PIECE_LEN, PIECE_LEN);
+        }
+        let start = whole * PIECE_LEN;
+        // Written so that the verifier sees a length of 1 to `PIECE_LEN`.
+        let rest = (((copied - start).min(PIECE_LEN) - 1) & (PIECE_LEN - 1)) + 1;
+        self.piece(start, rest);
+    }
+}

@@ -1,0 +1,130 @@
+//! The packet programs: count, filter, stamp, emit.
+
+use agent_ebpf::{
+    counters::{
+        EGRESS_FRAMES, EGRESS_PACKETS, ENDPOINT_PACKETS, INGRESS_FRAMES, INGRESS_PACKETS,
+        PacketCounters, UNPARSED_PACKETS,
+    },
+    endpoint::{EndpointKey, FlowKey},
+    record::{KIND_SEGMENT, SegmentHeader},
+};
+use aya_ebpf::{
+    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    programs::TcContext,
+};
+use aya_log_ebpf::info;
+
+use super::{
+    budget,
+    emit::Emitter,
+    maps::{ENDPOINTS, INTERFACES, KERNEL_LOG, PACKET_COUNTERS, SCRATCH},
+    packet::{self, FIN, Other, Packet, RST, SYN},
+};
+
+/// Which way a packet goes through its interface.
+#[derive(Clone, Copy)]
+pub enum Direction {
+    Ingress,
+    Egress,
+}
+
+/// Looks at one packet.
+#[inline(always)]
+pub fn capture(ctx: &TcContext, link_header: u32, direction: Direction) {
+    // SAFETY: the kernel hands the program a valid context.
+    let (ifindex, segments) = unsafe { ((*ctx.skb.skb).ifindex, (*ctx.skb.skb).gso_segs) };
+    count_interface(ifindex, segments, direction);
+    let Some(counters) = PACKET_COUNTERS.get_ptr_mut(0) else { return };
+    // SAFETY: this CPU's own entry; packet programs do not interrupt each other.
+    let counters = unsafe { &mut *counters };
+    match packet::parse(ctx, link_header) {
+        Ok(packet) => endpoint_packet(ctx, ifindex, &packet, counters),
+        Err(Other::Unparsed) => counters[UNPARSED_PACKETS] += 1,
+        Err(Other::Foreign) => {}
+    }
+}
+
+#[inline(always)]
+fn count_interface(ifindex: u32, segments: u32, direction: Direction) {
+    let Some(counters) = INTERFACES.get_ptr_mut(ifindex) else { return };
+    let (packets, frames) = match direction {
+        Direction::Ingress => (INGRESS_PACKETS, INGRESS_FRAMES),
+        Direction::Egress => (EGRESS_PACKETS, EGRESS_FRAMES),
+    };
+    // SAFETY: this CPU's own entry.
+    let counters = unsafe { &mut *counters };
+    counters[packets] += 1;
+    counters[frames] += u64::from(segments.max(1));
+}
+
+#[inline(always)]
+fn endpoint_packet(
+    ctx: &TcContext,
+    ifindex: u32,
+    packet: &Packet,
+    counters: &mut PacketCounters,
+) {
+    let source = EndpointKey { address: packet.source, port: packet.source_port, reserved: 0 };
+    let destination =
+        EndpointKey { address: packet.destination, port: packet.destination_port, reserved: 0 };
+    let from_endpoint = ENDPOINTS.get_ptr(source).is_some();
+    if !from_endpoint && ENDPOINTS.get_ptr(destination).is_none() {
+        return;
+    }
+    counters[ENDPOINT_PACKETS] += 1;
+    let control = packet.flags & (SYN | FIN | RST);
+    // A bare acknowledgement is no event: its number rides on the next payload.
+    if packet.payload_len == 0 && control == 0 {
+        return;
+    }
+    if KERNEL_LOG.load() != 0 && control != 0 {
+        info!(ctx, "port {} to {}: flags {}", packet.source_port, packet.destination_port, packet.flags);
+    }
+    let copied = if from_endpoint {
+        budget::response(&FlowKey { endpoint: source, peer: destination, ifindex }, packet.payload_len)
+    } else {
+        let key = FlowKey { endpoint: destination, peer: source, ifindex };
+        if control & SYN != 0 {
+            budget::rearm(&key);
+        }
+        budget::request(&key, packet.payload_len)
+    };
+    emit(ctx, ifindex, packet, from_endpoint, copied, counters);
+}
+
+#[inline(always)]
+fn emit(
+    ctx: &TcContext,
+    ifindex: u32,
+    packet: &Packet,
+    from_endpoint: bool,
+    copied: u32,
+    counters: &mut PacketCounters,
+) {
+    let Some(scratch) = SCRATCH.get_ptr_mut(0) else { return };
+    // SAFETY: this CPU's own entry; packet programs do not interrupt each other.
+    let scratch = unsafe { &mut *scratch };
+    scratch.header = SegmentHeader {
+        kind: KIND_SEGMENT,
+        tcp_flags: packet.flags,
+        from_endpoint: u8::from(from_endpoint),
+        reserved: 0,
+        ifindex,
+        // SAFETY: the helper has no preconditions.
+        stamp_ns: unsafe { bpf_ktime_get_ns() },
+        attempt: 0,
+        source: packet.source,
+        destination: packet.destination,
+        source_port: packet.source_port,
+        destination_port: packet.destination_port,
+        // SAFETY: the helper has no preconditions.
+        cpu: unsafe { bpf_get_smp_processor_id() },
+        seq: packet.seq,
+        ack: packet.ack,
+        payload_len: packet.payload_len,
+        piece_offset: 0,
+        captured_len: 0,
+        reserved2: 0,
+    };
+    Emitter { ctx, scratch, counters, payload_offset: packet.payload_offset }.segment(copied);
+}

@@ -1,0 +1,19 @@
+//! `cargo xtask ebpf`: the object of the kernel programs.
+
+use std::process::ExitCode;
+
+/// Rebuild or check the object of the kernel programs.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Compare the hash of the sources with the one the committed object was built from.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// With --check: rebuild and compare instructions and maps.
+    #[arg(long, requires = "check")]
+    pub(crate) rebuild: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    anyhow::bail!("not built yet (check: {}, rebuild: {})", args.check, args.rebuild)
+}

@@ -1,2 +1,12 @@
-//! goodput: replays a real trace through a gateway and turns it into goodput@SLO and a verdict.
-fn main() {}
+//! The `goodput` command: a thin shell over the `analyzer` library.
+#![forbid(unsafe_code)]
+
+mod cmd;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    cmd::run(&cmd::Cli::parse())
+}

@@ -4,6 +4,15 @@
 //! the wire. Same bytes, same verdict: that is what makes the cross-check of the two meaningful.
 #![forbid(unsafe_code)]
 
+pub mod http1;
 mod nanos;
+pub mod openai;
+pub mod outcome;
+pub mod sse;
+pub mod timeline;
+pub mod trace;
 
 pub use nanos::Nanos;
+pub use outcome::{OutcomeUnknown, StreamOutcome};
+pub use timeline::{ResponseTimeline, TimelineRecord, Tpot};
+pub use trace::{TraceId, TraceParent};

@@ -93,10 +93,6 @@ impl Ledger {
         Self { direction, framing: Framing::Incomplete, tolerated: Tolerated::default() }
     }
 
-    pub(crate) fn direction(&self) -> Direction {
-        self.direction
-    }
-
     pub(crate) fn framing(&self) -> Framing {
         self.framing
     }

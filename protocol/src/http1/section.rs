@@ -75,7 +75,8 @@ impl Section {
     /// Whatever does not begin like a status line is refused at once, not when 64 KiB are full.
     fn check_protocol_name(&self, base: u64, ledger: &mut Ledger) -> Result<(), Broken> {
         const NAME: &[u8] = b"HTTP/1.";
-        if self.kind != SectionKind::ResponseHead || matches!(self.bytes.first(), Some(b'\r' | b'\n'))
+        if self.kind != SectionKind::ResponseHead
+            || matches!(self.bytes.first(), Some(b'\r' | b'\n'))
         {
             return Ok(());
         }

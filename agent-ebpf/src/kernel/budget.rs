@@ -6,7 +6,7 @@ use super::maps::{BUDGETS, REQUEST_BUDGET};
 
 /// A response: all of it. It also re-arms the budget of the next request on the connection.
 #[inline(always)]
-pub fn response(key: &FlowKey, payload_len: u32) -> u32 {
+pub(super) fn response(key: &FlowKey, payload_len: u32) -> u32 {
     if payload_len != 0 {
         rearm(key);
     }
@@ -15,7 +15,7 @@ pub fn response(key: &FlowKey, payload_len: u32) -> u32 {
 
 /// A new connection on ports that were used before starts with a full budget.
 #[inline(always)]
-pub fn rearm(key: &FlowKey) {
+pub(super) fn rearm(key: &FlowKey) {
     if let Some(used) = BUDGETS.get_ptr_mut(key) {
         // SAFETY: the value of a preallocated map is always valid memory of this type; a race with
         // another CPU only changes how much is copied.
@@ -25,7 +25,7 @@ pub fn rearm(key: &FlowKey) {
 
 /// A request: what is left of the budget.
 #[inline(always)]
-pub fn request(key: &FlowKey, payload_len: u32) -> u32 {
+pub(super) fn request(key: &FlowKey, payload_len: u32) -> u32 {
     let budget = REQUEST_BUDGET.load();
     let Some(used) = BUDGETS.get_ptr_mut(key) else {
         let copied = payload_len.min(budget);

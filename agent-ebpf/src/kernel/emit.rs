@@ -13,18 +13,18 @@ use super::maps::RECORDS;
 
 /// A record before it is written: header, then payload.
 #[repr(C)]
-pub struct Scratch {
-    pub header: SegmentHeader,
-    pub payload: [u8; PIECE_LEN as usize],
+pub(super) struct Scratch {
+    pub(super) header: SegmentHeader,
+    pub(super) payload: [u8; PIECE_LEN as usize],
 }
 
 /// Where records of one packet come from and go to.
-pub struct Emitter<'a> {
-    pub ctx: &'a TcContext,
-    pub scratch: &'a mut Scratch,
-    pub counters: &'a mut PacketCounters,
+pub(super) struct Emitter<'a> {
+    pub(super) ctx: &'a TcContext,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) counters: &'a mut PacketCounters,
     /// Offset of the TCP payload in the packet.
-    pub payload_offset: u32,
+    pub(super) payload_offset: u32,
 }
 
 /// 1 for a negative result, without a branch: a branch on the result inside the copy loop doubles
@@ -75,7 +75,7 @@ impl Emitter<'_> {
 
     /// Writes the header alone, or `copied` bytes of payload in pieces.
     #[inline(always)]
-    pub fn segment(&mut self, copied: u32) {
+    pub(super) fn segment(&mut self, copied: u32) {
         self.scratch.header.piece_offset = 0;
         self.scratch.header.captured_len = 0;
         if copied == 0 {

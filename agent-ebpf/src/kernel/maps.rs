@@ -14,38 +14,42 @@ use super::emit::Scratch;
 
 /// Request bytes copied per request (head and prefix).
 #[unsafe(no_mangle)]
-pub static REQUEST_BUDGET: Global<u32> = Global::new(64 * 1024);
+pub(super) static REQUEST_BUDGET: Global<u32> = Global::new(64 * 1024);
 /// Not 0: say in the kernel log ring what was decided. A frozen constant, so that the verifier
 /// removes the code when it is off.
 #[unsafe(no_mangle)]
-pub static KERNEL_LOG: Global<u8> = Global::new(0);
+pub(super) static KERNEL_LOG: Global<u8> = Global::new(0);
 
 /// Every record. User space sets the size before loading.
 #[map]
-pub static RECORDS: RingBuf = RingBuf::with_byte_size(16 * 1024 * 1024, 0);
+pub(super) static RECORDS: RingBuf = RingBuf::with_byte_size(16 * 1024 * 1024, 0);
 /// 1 for each port of an endpoint: one array read turns a foreign packet away, before any hash.
 #[map]
-pub static PORTS: Array<u32> = Array::with_max_entries(65_536, 0);
+pub(super) static PORTS: Array<u32> = Array::with_max_entries(65_536, 0);
 /// Endpoint to its slot in `CONNECTIONS`.
 #[map]
-pub static ENDPOINTS: HashMap<EndpointKey, u32> = HashMap::with_max_entries(MAX_ENDPOINTS, 0);
+pub(super) static ENDPOINTS: HashMap<EndpointKey, u32> =
+    HashMap::with_max_entries(MAX_ENDPOINTS, 0);
 /// Server-side connections per endpoint slot: those entered minus those left.
 #[map]
-pub static CONNECTIONS: Array<i64> = Array::with_max_entries(MAX_ENDPOINTS, 0);
+pub(super) static CONNECTIONS: Array<i64> = Array::with_max_entries(MAX_ENDPOINTS, 0);
 /// Request bytes copied since the endpoint last sent payload.
 #[map]
-pub static BUDGETS: LruHashMap<FlowKey, u32> = LruHashMap::with_max_entries(MAX_BUDGET_FLOWS, 0);
+pub(super) static BUDGETS: LruHashMap<FlowKey, u32> =
+    LruHashMap::with_max_entries(MAX_BUDGET_FLOWS, 0);
 /// Counters of the packet programs.
 #[map]
-pub static PACKET_COUNTERS: PerCpuArray<PacketCounters> = PerCpuArray::with_max_entries(1, 0);
+pub(super) static PACKET_COUNTERS: PerCpuArray<PacketCounters> =
+    PerCpuArray::with_max_entries(1, 0);
 /// Counters of the tracepoint program.
 #[map]
-pub static SOCKET_COUNTERS: PerCpuArray<SocketCounters> = PerCpuArray::with_max_entries(1, 0);
+pub(super) static SOCKET_COUNTERS: PerCpuArray<SocketCounters> =
+    PerCpuArray::with_max_entries(1, 0);
 /// All packets of each attached interface, foreign ones included. Keyed by interface index.
 #[map]
-pub static INTERFACES: PerCpuHashMap<u32, InterfaceCounters> =
+pub(super) static INTERFACES: PerCpuHashMap<u32, InterfaceCounters> =
     PerCpuHashMap::with_max_entries(MAX_INTERFACES, 0);
 /// Where a record is put together; too large for the 512 bytes of stack. The packet programs run
 /// with bottom halves off, so that two of them never share a CPU's entry.
 #[map]
-pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
+pub(super) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);

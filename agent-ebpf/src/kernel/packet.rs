@@ -13,14 +13,14 @@ const IPV6_HEADER: u32 = 40;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 
 /// TCP flag bits (RFC 9293, section 3.1).
-pub const FIN: u8 = 0x01;
+pub(super) const FIN: u8 = 0x01;
 /// See [`FIN`].
-pub const SYN: u8 = 0x02;
+pub(super) const SYN: u8 = 0x02;
 /// See [`FIN`].
-pub const RST: u8 = 0x04;
+pub(super) const RST: u8 = 0x04;
 
 /// Why a packet is no segment to look at.
-pub enum Other {
+pub(super) enum Other {
     /// Not TCP, or of no port that is an endpoint's.
     Foreign,
     /// TCP, but its ports or lengths can't be read: fragments, extension headers, broken headers.
@@ -35,16 +35,16 @@ struct Network {
 }
 
 /// A TCP segment of a port that some endpoint has.
-pub struct Packet {
-    pub source: [u8; 16],
-    pub destination: [u8; 16],
-    pub source_port: u16,
-    pub destination_port: u16,
-    pub seq: u32,
-    pub ack: u32,
-    pub flags: u8,
-    pub payload_len: u32,
-    pub payload_offset: u32,
+pub(super) struct Packet {
+    pub(super) source: [u8; 16],
+    pub(super) destination: [u8; 16],
+    pub(super) source_port: u16,
+    pub(super) destination_port: u16,
+    pub(super) seq: u32,
+    pub(super) ack: u32,
+    pub(super) flags: u8,
+    pub(super) payload_len: u32,
+    pub(super) payload_offset: u32,
 }
 
 /// Bytes of the packet: directly where they lie in its linear part, which is nearly always, else
@@ -132,11 +132,7 @@ fn mapped(address: [u8; 4]) -> [u8; 16] {
 }
 
 #[inline(always)]
-fn addresses(
-    ctx: &TcContext,
-    start: u32,
-    ipv6: bool,
-) -> Result<([u8; 16], [u8; 16]), Other> {
+fn addresses(ctx: &TcContext, start: u32, ipv6: bool) -> Result<([u8; 16], [u8; 16]), Other> {
     if ipv6 {
         return Ok((read(ctx, start + 8)?, read(ctx, start + 24)?));
     }
@@ -145,7 +141,7 @@ fn addresses(
 
 /// Reads a packet whose link-layer header has `link_header` bytes.
 #[inline(always)]
-pub fn parse(ctx: &TcContext, link_header: u32) -> Result<Packet, Other> {
+pub(super) fn parse(ctx: &TcContext, link_header: u32) -> Result<Packet, Other> {
     let (start, ethertype) = network_start(ctx, link_header)?;
     let network = match ethertype {
         ETHERTYPE_IPV4 => ipv4(ctx, start)?,

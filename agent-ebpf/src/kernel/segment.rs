@@ -23,14 +23,14 @@ use super::{
 
 /// Which way a packet goes through its interface.
 #[derive(Clone, Copy)]
-pub enum Direction {
+pub(super) enum Direction {
     Ingress,
     Egress,
 }
 
 /// Looks at one packet.
 #[inline(always)]
-pub fn capture(ctx: &TcContext, link_header: u32, direction: Direction) {
+pub(super) fn capture(ctx: &TcContext, link_header: u32, direction: Direction) {
     // SAFETY: the kernel hands the program a valid context.
     let (ifindex, segments) = unsafe { ((*ctx.skb.skb).ifindex, (*ctx.skb.skb).gso_segs) };
     count_interface(ifindex, segments, direction);
@@ -58,12 +58,7 @@ fn count_interface(ifindex: u32, segments: u32, direction: Direction) {
 }
 
 #[inline(always)]
-fn endpoint_packet(
-    ctx: &TcContext,
-    ifindex: u32,
-    packet: &Packet,
-    counters: &mut PacketCounters,
-) {
+fn endpoint_packet(ctx: &TcContext, ifindex: u32, packet: &Packet, counters: &mut PacketCounters) {
     let source = EndpointKey { address: packet.source, port: packet.source_port, reserved: 0 };
     let destination =
         EndpointKey { address: packet.destination, port: packet.destination_port, reserved: 0 };
@@ -78,10 +73,16 @@ fn endpoint_packet(
         return;
     }
     if KERNEL_LOG.load() != 0 && control != 0 {
-        info!(ctx, "port {} to {}: flags {}", packet.source_port, packet.destination_port, packet.flags);
+        info!(
+            ctx,
+            "port {} to {}: flags {}", packet.source_port, packet.destination_port, packet.flags
+        );
     }
     let copied = if from_endpoint {
-        budget::response(&FlowKey { endpoint: source, peer: destination, ifindex }, packet.payload_len)
+        budget::response(
+            &FlowKey { endpoint: source, peer: destination, ifindex },
+            packet.payload_len,
+        )
     } else {
         let key = FlowKey { endpoint: destination, peer: source, ifindex };
         if control & SYN != 0 {

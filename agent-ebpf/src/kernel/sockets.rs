@@ -61,7 +61,7 @@ fn is_connected(state: u8) -> bool {
 
 /// Looks at one change of a socket's state.
 #[inline(always)]
-pub fn transition(ctx: &TracePointContext) {
+pub(super) fn transition(ctx: &TracePointContext) {
     let local_port = field::<u16>(ctx, SOURCE_PORT.offset);
     let remote_port = field::<u16>(ctx, DESTINATION_PORT.offset);
     if !is_endpoint_port(local_port) && !is_endpoint_port(remote_port) {
@@ -98,7 +98,14 @@ pub fn transition(ctx: &TracePointContext) {
         count_connection(unsafe { *slot }, &record);
     }
     if KERNEL_LOG.load() != 0 {
-        info!(ctx, "socket {} to {}: state {} to {}", local_port, remote_port, record.old_state, record.new_state);
+        info!(
+            ctx,
+            "socket {} to {}: state {} to {}",
+            local_port,
+            remote_port,
+            record.old_state,
+            record.new_state
+        );
     }
     write(record);
 }

@@ -1,5 +1,7 @@
 //! Where segments come from: one trait, so that live eBPF, files and tests feed the same flows.
 
+pub mod tcx;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

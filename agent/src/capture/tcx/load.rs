@@ -1,0 +1,204 @@
+//! Loading, filling and attaching: all of it, or nothing stays.
+
+use std::io;
+use std::net::SocketAddr;
+
+use agent_ebpf::counters::{INTERFACE_SLOTS, PACKET_SLOTS, SOCKET_SLOTS};
+use agent_ebpf::endpoint::{ENDPOINT_KEY_LEN, EndpointKey};
+use agent_ebpf::tracepoint::{CATEGORY, NAME};
+use aya::maps::{
+    Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues, RingBuf,
+};
+use aya::programs::tc::TcAttachOptions;
+use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType, TracePoint};
+use aya::{Ebpf, EbpfError, EbpfLoader};
+
+use super::config::{Interface, LinkHeader, TcxConfig, mapped};
+use super::preflight::{PRIVILEGE_MEND, TCX_MEND};
+use crate::capture::CaptureError;
+
+/// The committed object; `cargo xtask ebpf` rebuilds it from `agent-ebpf/`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/goodput-agent.bpf.o");
+
+/// The maps that user space reads while the programs run.
+pub(super) struct Maps {
+    pub(super) records: RingBuf<MapData>,
+    pub(super) packet_counters: PerCpuArray<MapData, [u64; PACKET_SLOTS]>,
+    pub(super) socket_counters: PerCpuArray<MapData, [u64; SOCKET_SLOTS]>,
+    pub(super) interfaces: PerCpuHashMap<MapData, u32, [u64; INTERFACE_SLOTS]>,
+    pub(super) connections: Array<MapData, i64>,
+}
+
+/// A failure of aya, with what the operator can do about it.
+pub(super) fn program_error(doing: &str, error: &dyn std::error::Error) -> CaptureError {
+    let mut what = format!("{doing}: {error}");
+    let mut cause = error.source();
+    let mut refused = false;
+    while let Some(inner) = cause {
+        what = format!("{what}: {inner}");
+        cause = inner.source();
+        refused |= inner
+            .downcast_ref::<io::Error>()
+            .is_some_and(|it| it.kind() == io::ErrorKind::PermissionDenied);
+    }
+    let mend =
+        if refused { PRIVILEGE_MEND } else { "goodput-agent doctor says what this host lacks" };
+    CaptureError::Program { what, mend: mend.to_owned() }
+}
+
+fn map_error(name: &'static str) -> impl FnOnce(MapError) -> CaptureError {
+    move |error| program_error(name, &error)
+}
+
+/// Creates the maps and relocates the programs; nothing runs yet.
+pub(super) fn load(config: &TcxConfig) -> Result<Ebpf, CaptureError> {
+    EbpfLoader::new()
+        .override_global("REQUEST_BUDGET", &config.request_budget, true)
+        .override_global("KERNEL_LOG", &u8::from(config.kernel_log), true)
+        .map_max_entries("RECORDS", config.ring_bytes)
+        .load(OBJECT)
+        .map_err(|error: EbpfError| program_error("loading the kernel programs", &error))
+}
+
+fn take(bpf: &mut Ebpf, name: &'static str) -> Result<Map, CaptureError> {
+    bpf.take_map(name).ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> CaptureError {
+    CaptureError::Program {
+        what: format!("the committed kernel object has no {name}"),
+        mend: "run cargo xtask ebpf and build again".to_owned(),
+    }
+}
+
+/// Takes the maps that are read later.
+pub(super) fn take_maps(bpf: &mut Ebpf) -> Result<Maps, CaptureError> {
+    Ok(Maps {
+        records: take(bpf, "RECORDS")?.try_into().map_err(map_error("RECORDS"))?,
+        packet_counters: take(bpf, "PACKET_COUNTERS")?
+            .try_into()
+            .map_err(map_error("PACKET_COUNTERS"))?,
+        socket_counters: take(bpf, "SOCKET_COUNTERS")?
+            .try_into()
+            .map_err(map_error("SOCKET_COUNTERS"))?,
+        interfaces: take(bpf, "INTERFACES")?.try_into().map_err(map_error("INTERFACES"))?,
+        connections: take(bpf, "CONNECTIONS")?.try_into().map_err(map_error("CONNECTIONS"))?,
+    })
+}
+
+/// The bytes of an [`EndpointKey`].
+fn key_bytes(endpoint: SocketAddr) -> [u8; ENDPOINT_KEY_LEN] {
+    let key = EndpointKey { address: mapped(endpoint.ip()), port: endpoint.port(), reserved: 0 };
+    let mut bytes = [0; ENDPOINT_KEY_LEN];
+    bytes[..16].copy_from_slice(&key.address);
+    bytes[16..18].copy_from_slice(&key.port.to_ne_bytes());
+    bytes
+}
+
+fn map_mut<'a>(bpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Map, CaptureError> {
+    bpf.map_mut(name).ok_or_else(|| missing(name))
+}
+
+/// Tells the programs what to look at: endpoint `i` gets connection slot `i`. The hash comes before
+/// the ports, so that nothing is looked at with half the tables. Maps stay in `bpf`: programs that
+/// are loaded later refer to them.
+pub(super) fn fill_endpoints(bpf: &mut Ebpf, endpoints: &[SocketAddr]) -> Result<(), CaptureError> {
+    let name = "ENDPOINTS";
+    let mut keys: HashMap<_, [u8; ENDPOINT_KEY_LEN], u32> =
+        map_mut(bpf, name)?.try_into().map_err(map_error(name))?;
+    for (slot, endpoint) in (0_u32..).zip(endpoints) {
+        keys.insert(key_bytes(*endpoint), slot, 0).map_err(map_error(name))?;
+    }
+    let name = "PORTS";
+    let mut ports: Array<_, u32> = map_mut(bpf, name)?.try_into().map_err(map_error(name))?;
+    for endpoint in endpoints {
+        ports.set(u32::from(endpoint.port()), 1, 0).map_err(map_error(name))?;
+    }
+    Ok(())
+}
+
+/// Makes room for the counters of every interface.
+pub(super) fn fill_interfaces(
+    maps: &mut Maps,
+    interfaces: &[Interface],
+) -> Result<(), CaptureError> {
+    let cpus = aya::util::nr_cpus().map_err(|(call, source)| CaptureError::System {
+        call,
+        source,
+        mend: "mount /sys",
+    })?;
+    for interface in interfaces {
+        let zeroes =
+            PerCpuValues::try_from(vec![[0; INTERFACE_SLOTS]; cpus]).map_err(|source| {
+                CaptureError::System {
+                    call: "sizing of per-CPU counters",
+                    source,
+                    mend: "mount /sys",
+                }
+            })?;
+        maps.interfaces.insert(interface.index, zeroes, 0).map_err(map_error("INTERFACES"))?;
+    }
+    Ok(())
+}
+
+/// Programs of an interface: on loopback every packet passes egress and ingress, and ingress alone
+/// sees each of them once.
+fn programs(interface: &Interface) -> &'static [(&'static str, TcAttachType)] {
+    const ETHERNET: [(&str, TcAttachType); 2] =
+        [("ingress_ethernet", TcAttachType::Ingress), ("egress_ethernet", TcAttachType::Egress)];
+    const IP: [(&str, TcAttachType); 2] =
+        [("ingress_ip", TcAttachType::Ingress), ("egress_ip", TcAttachType::Egress)];
+    let both: &'static [_] = match interface.header {
+        LinkHeader::Ethernet => &ETHERNET,
+        LinkHeader::None => &IP,
+    };
+    if interface.loopback { both.get(..1).unwrap_or(both) } else { both }
+}
+
+fn attach_error(interface: &Interface, error: &ProgramError) -> CaptureError {
+    let no_tcx = matches!(
+        error,
+        ProgramError::SyscallError(call)
+            if call.call == "bpf_mprog_attach"
+                && call.io_error.raw_os_error() == Some(libc::EINVAL)
+    );
+    let doing = format!("attaching to {}", interface.name);
+    match program_error(&doing, error) {
+        CaptureError::Program { what, .. } if no_tcx => {
+            CaptureError::Program { what, mend: TCX_MEND.to_owned() }
+        }
+        other => other,
+    }
+}
+
+fn attach_packets(bpf: &mut Ebpf, interface: &Interface) -> Result<(), CaptureError> {
+    for (name, direction) in programs(interface) {
+        let program: &mut SchedClassifier = bpf
+            .program_mut(name)
+            .ok_or_else(|| missing(name))?
+            .try_into()
+            .map_err(|error| program_error(name, &error))?;
+        if program.fd().is_err() {
+            program.load().map_err(|error| program_error(name, &error))?;
+        }
+        // First in order, so that no other program can hide packets; no qdisc is made.
+        let options = TcAttachOptions::TcxOrder(LinkOrder::first());
+        program
+            .attach_with_options(&interface.name, *direction, options)
+            .map_err(|error| attach_error(interface, &error))?;
+    }
+    Ok(())
+}
+
+/// Attaches everything. Links live in `bpf` and end with it: nothing is pinned.
+pub(super) fn attach(bpf: &mut Ebpf, interfaces: &[Interface]) -> Result<(), CaptureError> {
+    let name = "socket_state";
+    let sockets: &mut TracePoint = bpf
+        .program_mut(name)
+        .ok_or_else(|| missing(name))?
+        .try_into()
+        .map_err(|error| program_error(name, &error))?;
+    sockets.load().map_err(|error| program_error(name, &error))?;
+    sockets.attach(CATEGORY, NAME).map_err(|error| program_error(name, &error))?;
+    interfaces.iter().try_for_each(|interface| attach_packets(bpf, interface))
+}

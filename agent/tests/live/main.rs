@@ -1,0 +1,11 @@
+//! Live capture on `lo`: the real kernel programs, real sockets. Needs root.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
+
+mod detach;
+mod frames;
+mod inject;
+mod loss;
+mod recorder;
+mod stream;
+mod support;

@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask test`, `cargo xtask demo`, `cargo xtask ebpf`.
 
 mod cmd;
+mod ebpf;
 mod process;
 
 use std::process::ExitCode;

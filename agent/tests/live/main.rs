@@ -5,7 +5,9 @@
 mod detach;
 mod frames;
 mod inject;
+mod kernel_log;
 mod loss;
+mod privilege;
 mod recorder;
 mod stream;
 mod support;

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::ebpf;
+
 /// Rebuild or check the object of the kernel programs.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -15,5 +17,13 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet (check: {}, rebuild: {})", args.check, args.rebuild)
+    if args.check {
+        ebpf::check_sources()?;
+        if args.rebuild {
+            ebpf::check_rebuild()?;
+        }
+    } else {
+        ebpf::rebuild()?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@
 //! the wire. Same bytes, same verdict: that is what makes the cross-check of the two meaningful.
 #![forbid(unsafe_code)]
 
+pub mod cases;
 pub mod http1;
 mod nanos;
 pub mod openai;

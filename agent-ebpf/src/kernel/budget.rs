@@ -26,6 +26,9 @@ pub(super) fn rearm(key: &FlowKey) {
 /// A request: what is left of the budget.
 #[inline(always)]
 pub(super) fn request(key: &FlowKey, payload_len: u32) -> u32 {
+    if payload_len == 0 {
+        return 0;
+    }
     let budget = REQUEST_BUDGET.load();
     let Some(used) = BUDGETS.get_ptr_mut(key) else {
         let copied = payload_len.min(budget);

@@ -1,4 +1,4 @@
-//! Frames put on `lo` as they are, through a packet socket.
+//! Frames put on an interface as they are, through a packet socket.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -41,8 +41,13 @@ impl Frame {
         frame
     }
 
-    /// Sends it, padded to Ethernet's 60 bytes.
+    /// Sends it on `lo`, padded to Ethernet's 60 bytes.
     pub(crate) fn send(&self) {
+        self.send_on("lo");
+    }
+
+    /// Sends it on an interface of this thread's network namespace.
+    pub(crate) fn send_on(&self, interface: &str) {
         let mut frame = self.bytes();
         frame.resize(frame.len().max(60), 0xee);
         // SAFETY: the call has no preconditions.
@@ -53,7 +58,8 @@ impl Frame {
         // SAFETY: all fields are integers, for which zero is valid.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = u16::try_from(libc::AF_PACKET).unwrap();
-        address.sll_ifindex = i32::try_from(nix::net::if_::if_nametoindex("lo").unwrap()).unwrap();
+        address.sll_ifindex =
+            i32::try_from(nix::net::if_::if_nametoindex(interface).unwrap()).unwrap();
         // SAFETY: buffer and address are valid for the lengths given.
         let sent = unsafe {
             libc::sendto(

@@ -10,6 +10,7 @@ use agent::capture::{CaptureEvent, CaptureSource as _, SocketTransition, TcpFlag
 /// A [`agent::capture::Segment`] that owns its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
+    pub(crate) ifindex: u32,
     pub(crate) source: SocketAddr,
     pub(crate) destination: SocketAddr,
     pub(crate) from_endpoint: bool,
@@ -40,6 +41,7 @@ impl Recorder {
         match event {
             CaptureEvent::Socket(transition) => self.transitions.push(transition),
             CaptureEvent::Segment(it) => self.segments.push(Kept {
+                ifindex: it.ifindex,
                 source: it.source,
                 destination: it.destination,
                 from_endpoint: it.from_endpoint,

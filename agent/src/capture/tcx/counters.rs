@@ -48,10 +48,14 @@ pub struct InterfaceView {
 impl InterfaceView {
     /// Received packets that the interface counted and the programs never saw: above 0, somebody
     /// takes packets away before they reach the agent. At rest this is exact; in full flow it may
-    /// be a few packets off, since the two counters are read one after the other.
+    /// be a few packets off, since a packet is counted by the interface before the programs run.
+    ///
+    /// A network card counts wire packets, before they are merged; loopback counts packets as they
+    /// are, up to 64 KiB.
     #[must_use]
     pub fn preempted(&self) -> u64 {
-        self.rx_packets.unwrap_or(0).saturating_sub(self.ingress_frames)
+        let seen = if self.loopback { self.ingress_packets } else { self.ingress_frames };
+        self.rx_packets.unwrap_or(0).saturating_sub(seen)
     }
 }
 
@@ -65,13 +69,13 @@ fn sum<const N: usize>(values: &PerCpuValues<[u64; N]>) -> [u64; N] {
     total
 }
 
-fn reading(error: MapError) -> CaptureError {
-    program_error("reading counters", &error)
+fn reading(error: &MapError) -> CaptureError {
+    program_error("reading counters", error)
 }
 
 /// Sums of one interface.
 fn interface_slots(maps: &Maps, index: u32) -> Result<[u64; INTERFACE_SLOTS], CaptureError> {
-    maps.interfaces.get(&index, 0).map(|it| sum(&it)).map_err(reading)
+    maps.interfaces.get(&index, 0).map(|it| sum(&it)).map_err(|error| reading(&error))
 }
 
 /// `rx_packets` of every interface in this thread's network namespace, by name.
@@ -116,9 +120,9 @@ pub(super) fn read(
     consumed: Consumed,
 ) -> Result<CaptureCounters, CaptureError> {
     let packet: [u64; PACKET_SLOTS] =
-        maps.packet_counters.get(&0, 0).map(|it| sum(&it)).map_err(reading)?;
+        maps.packet_counters.get(&0, 0).map(|it| sum(&it)).map_err(|error| reading(&error))?;
     let socket: [u64; SOCKET_SLOTS] =
-        maps.socket_counters.get(&0, 0).map(|it| sum(&it)).map_err(reading)?;
+        maps.socket_counters.get(&0, 0).map(|it| sum(&it)).map_err(|error| reading(&error))?;
     let mut packets = 0;
     for interface in interfaces {
         let slots = interface_slots(maps, interface.index)?;

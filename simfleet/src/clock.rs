@@ -46,7 +46,9 @@ impl Alarm {
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-        Ok(Self { fd: AsyncFd::new(Descriptor(timer))? })
+        #[expect(deprecated, reason = "sound here: `Descriptor` owns the descriptor it names")]
+        let fd = AsyncFd::new(Descriptor(timer))?;
+        Ok(Self { fd })
     }
 
     /// Returns at or just after `deadline`; at once when it has passed.

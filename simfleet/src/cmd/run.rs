@@ -1,0 +1,40 @@
+//! `simfleet run`: serve until told to stop.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use simfleet::{Fleet, FleetConfig};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Arguments of `run`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The fleet file (TOML); `simfleet example` prints one.
+    config: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::from_default_env();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let config = FleetConfig::from_path(&args.config)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: FleetConfig) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM handler")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT handler")?;
+    let fleet = Fleet::start(config).await?;
+    let line = serde_json::to_string(fleet.ready())?;
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("writing the ready line")?;
+    drop(stdout);
+    eprintln!("simfleet: simulated fleet is up; SIGINT or SIGTERM ends it");
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    drop(fleet);
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! The TOML form of a fleet, with the addresses, names and limits of it checked.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{
+    BackendConfig, EndpointRef, EngineConfig, FleetConfig, GatewayConfig, PolicyConfig,
+    loopback_any,
+};
+use crate::error::FleetError;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FleetFile {
+    request_log: Option<PathBuf>,
+    #[serde(default)]
+    engine: toml::Table,
+    #[serde(default)]
+    backend: Vec<BackendFile>,
+    #[serde(default)]
+    gateway: Vec<GatewayFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BackendFile {
+    name: String,
+    #[serde(default = "loopback_any")]
+    listen: SocketAddr,
+    #[serde(default)]
+    engine: toml::Table,
+    fault: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GatewayFile {
+    name: String,
+    #[serde(default = "loopback_any")]
+    vip: SocketAddr,
+    #[serde(default = "loopback_any")]
+    rest: SocketAddr,
+    #[serde(default)]
+    endpoints: Vec<String>,
+    policy: PolicyConfig,
+    metrics_tick_s: Option<u32>,
+    log_file: Option<PathBuf>,
+    fault: Option<String>,
+}
+
+impl FleetConfig {
+    /// Reads and checks a fleet file.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not valid TOML, has an unknown key, or contradicts itself.
+    pub fn from_path(path: &Path) -> Result<Self, FleetError> {
+        let read = |source| FleetError::Read { path: path.to_owned(), source };
+        let text = fs::read_to_string(path).map_err(read)?;
+        Self::from_toml(&text).map_err(|e| match e {
+            FleetError::Parse(text) => FleetError::Parse(format!("{}: {text}", path.display())),
+            other => other,
+        })
+    }
+
+    /// Reads and checks the text of a fleet file.
+    ///
+    /// # Errors
+    /// When it is not valid TOML, has an unknown key, or contradicts itself.
+    pub fn from_toml(text: &str) -> Result<Self, FleetError> {
+        let file: FleetFile = toml::from_str(text).map_err(|e| FleetError::Parse(e.to_string()))?;
+        let engine = engine("engine", file.engine.clone())?;
+        let backends: Vec<_> =
+            file.backend.iter().map(|b| backend(&file, b)).collect::<Result<_, _>>()?;
+        let gateways: Vec<_> = file
+            .gateway
+            .iter()
+            .map(|g| gateway(g, &engine, &backends))
+            .collect::<Result<_, _>>()?;
+        let fleet = Self { request_log: file.request_log, backends, gateways };
+        fleet.validate()?;
+        Ok(fleet)
+    }
+
+    /// Checks names, references and limits.
+    ///
+    /// # Errors
+    /// At the first contradiction found.
+    pub fn validate(&self) -> Result<(), FleetError> {
+        if self.backends.is_empty() && self.gateways.is_empty() {
+            return Err(FleetError::invalid(
+                "fleet",
+                "nothing to run",
+                "add at least one [[backend]] or [[gateway]] table",
+            ));
+        }
+        unique("backend", self.backends.iter().map(|b| b.name.as_str()))?;
+        unique("gateway", self.gateways.iter().map(|g| g.name.as_str()))?;
+        for backend in &self.backends {
+            backend.engine.validate(&format!("backend {:?}.engine", backend.name))?;
+        }
+        self.gateways.iter().try_for_each(|g| self.validate_gateway(g))
+    }
+
+    fn validate_gateway(&self, gateway: &GatewayConfig) -> Result<(), FleetError> {
+        let place = format!("gateway {:?}.endpoints", gateway.name);
+        if gateway.endpoints.is_empty() {
+            return Err(FleetError::invalid(place, "no endpoint", "name a backend or an address"));
+        }
+        for endpoint in &gateway.endpoints {
+            let EndpointRef::Backend(name) = endpoint else { continue };
+            if !self.backends.iter().any(|b| b.name == *name) {
+                let problem = format!("no backend is called {name:?}");
+                let mend = "name a [[backend]] of this file, or an address such as 10.0.0.2:8000";
+                return Err(FleetError::invalid(place, problem, mend));
+            }
+        }
+        let tokenizer = gateway.policy.tokenizer();
+        if tokenizer.block_tokens == 0 || tokenizer.bytes_per_token == 0 {
+            let place = format!("gateway {:?}.policy", gateway.name);
+            return Err(FleetError::invalid(place, "a block of 0 bytes", "use 1 or more"));
+        }
+        Ok(())
+    }
+}
+
+fn engine(place: &str, table: toml::Table) -> Result<EngineConfig, FleetError> {
+    table.try_into().map_err(|e| FleetError::Parse(format!("[{place}]: {e}")))
+}
+
+fn backend(file: &FleetFile, b: &BackendFile) -> Result<BackendConfig, FleetError> {
+    let mut table = file.engine.clone();
+    table.extend(b.engine.clone());
+    let place = format!("backend {:?}", b.name);
+    Ok(BackendConfig {
+        name: b.name.clone(),
+        listen: b.listen,
+        engine: engine(&format!("{place}.engine"), table)?,
+        fault: fault(&place, b.fault.as_deref())?,
+    })
+}
+
+fn gateway(
+    g: &GatewayFile,
+    engine: &EngineConfig,
+    backends: &[BackendConfig],
+) -> Result<GatewayConfig, FleetError> {
+    let all = || backends.iter().map(|b| EndpointRef::Backend(b.name.clone())).collect();
+    let listed = || g.endpoints.iter().map(|e| endpoint(e)).collect();
+    let mut policy = g.policy.clone();
+    policy.block_tokens.get_or_insert(engine.block_tokens);
+    policy.bytes_per_token.get_or_insert(engine.bytes_per_token);
+    Ok(GatewayConfig {
+        name: g.name.clone(),
+        vip: g.vip,
+        rest: g.rest,
+        endpoints: if g.endpoints.is_empty() { all() } else { listed() },
+        policy,
+        metrics_tick: g.metrics_tick_s.map(|s| Duration::from_secs(u64::from(s))),
+        log_file: g.log_file.clone(),
+        fault: fault(&format!("gateway {:?}", g.name), g.fault.as_deref())?,
+    })
+}
+
+fn endpoint(text: &str) -> EndpointRef {
+    match text.parse() {
+        Ok(addr) => EndpointRef::Address(addr),
+        Err(_) => EndpointRef::Backend(text.to_owned()),
+    }
+}
+
+fn fault<F>(place: &str, name: Option<&str>) -> Result<Option<F>, FleetError>
+where
+    F: FromStr,
+    F::Err: std::fmt::Display,
+{
+    let invalid = |e: F::Err| {
+        FleetError::invalid(format!("{place}.fault"), e.to_string(), "use a name from that list")
+    };
+    name.map(|n| n.parse().map_err(invalid)).transpose()
+}
+
+fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), FleetError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let problem = format!("two are called {name:?}");
+            return Err(FleetError::invalid(kind, problem, "give each its own name"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Algorithm, EndpointRef, FleetConfig};
+
+    #[test]
+    fn a_backends_engine_table_overrides_the_common_one_key_by_key() {
+        let text = "
+            [engine]
+            slots = 3
+            block_tokens = 32
+            [[backend]]
+            name = 'a'
+            [[backend]]
+            name = 'b'
+            engine = { slots = 9 }
+            [[gateway]]
+            name = 'g'
+            policy = { algorithm = 'cache_aware' }
+        ";
+        let fleet = FleetConfig::from_toml(text).unwrap();
+        let slots: Vec<_> = fleet.backends.iter().map(|b| b.engine.slots).collect();
+        assert_eq!(slots, [3, 9]);
+        assert_eq!(fleet.backends[1].engine.block_tokens, 32);
+        let gateway = &fleet.gateways[0];
+        assert_eq!(gateway.policy.algorithm, Algorithm::CacheAware);
+        assert_eq!(gateway.policy.tokenizer().block_tokens, 32);
+        assert_eq!(gateway.endpoints[1], EndpointRef::Backend("b".into()));
+    }
+
+    #[test]
+    fn bad_files_are_refused_and_the_error_names_the_place() {
+        let cases = [
+            ("", "nothing to run"),
+            ("sped = 1", "sped"),
+            ("[[backend]]\nname='a'\n[backend.engine]\nslot = 1", "slot"),
+            ("[[backend]]\nname='a'\nengine={slots=0}", "slots"),
+            ("[[backend]]\nname='a'\n[[backend]]\nname='a'", "two are called"),
+            ("[[backend]]\nname='a'\nfault='nope'", "nope"),
+            ("[[backend]]\nname='a'\nlisten='nowhere'", "listen"),
+            ("[[gateway]]\nname='g'\nendpoints=['x']\npolicy={algorithm='round_robin'}", "\"x\""),
+            ("[[gateway]]\nname='g'\npolicy={algorithm='best'}", "best"),
+            ("[engine]\ndecode_slowdown_per_active = nan\n[[backend]]\nname='a'", "NaN"),
+        ];
+        for (text, word) in cases {
+            let error = FleetConfig::from_toml(text).unwrap_err().to_string();
+            assert!(error.contains(word), "{text:?}: {error}");
+        }
+    }
+}

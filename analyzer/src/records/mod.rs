@@ -1,0 +1,13 @@
+//! Wire types of the run directory that the replay writes, with their writers and readers.
+//!
+//! `docs/formats.md` is the contract. Keys are written in the order of the fields.
+
+mod lines;
+mod request;
+mod run;
+mod schedule;
+
+pub use lines::{LineWriter, Lines, RecordError, Versioned, read_lines};
+pub use request::{FramingVerdict, RequestRecord, StampSource, TokensSource, TpotUndefined};
+pub use run::{AgentRecord, RunRecord};
+pub use schedule::{ScheduleRecord, schedule_lines, schedule_sha256, sha256_hex};

@@ -1,0 +1,248 @@
+//! Values that parse but make no sense.
+
+use std::collections::BTreeSet;
+
+use super::error::Fault;
+use super::keys::{ArmKeys, CampaignKeys, Comparison};
+
+type Check = Result<(), Fault>;
+
+fn fault(
+    table: (&'static str, usize),
+    key: &'static str,
+    problem: impl Into<String>,
+    mend: impl Into<String>,
+) -> Check {
+    Err(Fault { table, key, problem: problem.into(), mend: mend.into() })
+}
+
+/// The first fault of the file, in the order of its tables.
+pub(super) fn check(keys: &CampaignKeys) -> Check {
+    slo(keys)?;
+    load(keys)?;
+    statistics(keys)?;
+    thresholds(keys)?;
+    arms(keys)?;
+    backends(keys)?;
+    agents(keys)
+}
+
+fn positive(table: &'static str, key: &'static str, value: f64) -> Check {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    fault((table, 0), key, format!("{value} is not a positive number"), "write a number above 0")
+}
+
+fn share(table: &'static str, key: &'static str, value: f64) -> Check {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    fault((table, 0), key, format!("{value} is not a share"), "write a number from 0 to 1")
+}
+
+fn slo(keys: &CampaignKeys) -> Check {
+    let slo = &keys.slo;
+    share("slo", "target", slo.target)?;
+    positive("slo", "stall_s", slo.stall_s)?;
+    if let Some(deadline) = slo.deadline_ms {
+        positive("slo", "deadline_ms", deadline)?;
+    }
+    match (&slo.multiple_of_baseline, &slo.fixed) {
+        (Some(multiple), None) => {
+            positive("slo", "multiple_of_baseline", multiple.ttft_multiple)?;
+            positive("slo", "multiple_of_baseline", multiple.tpot_multiple)?;
+            if multiple.requests < 100 {
+                let problem = format!("a baseline of {} requests", multiple.requests);
+                return fault(("slo", 0), "multiple_of_baseline", problem, "use at least 100");
+            }
+            Ok(())
+        }
+        (None, Some(fixed)) => {
+            positive("slo", "fixed", fixed.ttft_ms)?;
+            positive("slo", "fixed", fixed.tpot_ms)?;
+            if fixed.origin.trim().is_empty() {
+                let mend = "say where the two numbers come from";
+                return fault(("slo", 0), "fixed", "an SLO without an origin", mend);
+            }
+            Ok(())
+        }
+        _ => fault(
+            ("slo", 0),
+            "multiple_of_baseline",
+            "exactly one origin of the SLO is needed",
+            "write either multiple_of_baseline = { ttft_multiple, tpot_multiple } or fixed = { ttft_ms, tpot_ms, origin }",
+        ),
+    }
+}
+
+fn load(keys: &CampaignKeys) -> Check {
+    let load = &keys.load;
+    if load.rates_rps.is_empty() {
+        return fault(("load", 0), "rates_rps", "no rate", "list at least one rate");
+    }
+    for rate in &load.rates_rps {
+        positive("load", "rates_rps", *rate)?;
+    }
+    let texts: BTreeSet<String> = load.rates_rps.iter().map(f64::to_string).collect();
+    if texts.len() != load.rates_rps.len() {
+        return fault(("load", 0), "rates_rps", "a rate occurs twice", "list each rate once");
+    }
+    if load.repetitions == 0 || load.repetitions > load.max_repetitions {
+        let problem = format!("{} repetitions, at most {}", load.repetitions, load.max_repetitions);
+        let mend = "use 1 <= repetitions <= max_repetitions";
+        return fault(("load", 0), "repetitions", problem, mend);
+    }
+    if keys.warmup.requests == 0 {
+        return fault(("warmup", 0), "requests", "no warm-up", "use at least 1 request");
+    }
+    positive("probe", "seconds", keys.probe.seconds)?;
+    keys.probe.rate_rps.map_or(Ok(()), |rate| positive("probe", "rate_rps", rate))
+}
+
+fn statistics(keys: &CampaignKeys) -> Check {
+    let statistics = &keys.statistics;
+    let open = |key, value: f64| {
+        if value > 0.0 && value < 1.0 {
+            return Ok(());
+        }
+        let problem = format!("{value} is not strictly between 0 and 1");
+        fault(("statistics", 0), key, problem, "write for example 0.95 (confidence), 0.05 (alpha)")
+    };
+    open("confidence", statistics.confidence)?;
+    open("alpha", statistics.alpha)?;
+    positive("statistics", "cv_bound", statistics.cv_bound)?;
+    if let Some(delta) = statistics.delta {
+        open("delta", delta)?;
+    }
+    if statistics.min_baseline_reps < 2 {
+        let problem = "a noise floor of fewer than 2 repetitions";
+        return fault(("statistics", 0), "min_baseline_reps", problem, "use 3");
+    }
+    if statistics.comparison == Comparison::Paired && keys.arm.len() < 2 {
+        let mend = "use comparison = \"welch\"";
+        return fault(("statistics", 0), "comparison", "nothing to pair with", mend);
+    }
+    Ok(())
+}
+
+fn thresholds(keys: &CampaignKeys) -> Check {
+    let thresholds = &keys.thresholds;
+    positive("thresholds", "client_lag_p99_ms", thresholds.client_lag_p99_ms)?;
+    share("thresholds", "achieved_share", thresholds.achieved_share)?;
+    share("thresholds", "unpaired_share", thresholds.unpaired_share)?;
+    share("thresholds", "workload_share", thresholds.workload_share)?;
+    if thresholds.prefix_blocks == 0 {
+        return fault(("thresholds", 0), "prefix_blocks", "0 blocks", "use at least 1");
+    }
+    Ok(())
+}
+
+fn arms(keys: &CampaignKeys) -> Check {
+    let floors = keys.arm.iter().filter(|arm| arm.floor).count();
+    if floors != 1 {
+        let problem = format!("{floors} arms are the floor");
+        return fault(("arm", 0), "floor", problem, "set floor = true on exactly one arm");
+    }
+    let mut names = BTreeSet::new();
+    for (nth, arm) in keys.arm.iter().enumerate() {
+        if !names.insert(&arm.name) {
+            let problem = format!("{:?} occurs twice", arm.name);
+            return fault(("arm", nth), "name", problem, "give each arm its own name");
+        }
+        check_arm(nth, arm)?;
+    }
+    Ok(())
+}
+
+fn check_arm(nth: usize, arm: &ArmKeys) -> Check {
+    name(("arm", nth), &arm.name)?;
+    url(("arm", nth), "vip", &arm.vip)?;
+    for (key, value) in [("rest", &arm.rest), ("metrics", &arm.metrics)] {
+        value.as_deref().map_or(Ok(()), |value| url(("arm", nth), key, value))?;
+    }
+    if arm.accelerators == 0 {
+        return fault(("arm", nth), "accelerators", "0", "count the accelerators behind the arm");
+    }
+    for (key, value) in
+        [("min_hit_share", arm.min_hit_share), ("max_miss_share", arm.max_miss_share)]
+    {
+        if value.is_some_and(|value| !(0.0..=1.0).contains(&value)) {
+            let mend = "write a number from 0 to 1";
+            return fault(("arm", nth), key, "not a share", mend);
+        }
+    }
+    if (arm.min_hit_share.is_some() || arm.max_miss_share.is_some()) && arm.metrics.is_none() {
+        let problem = "a decision proof needs the gateway's counters";
+        return fault(("arm", nth), "metrics", problem, "name the metrics URL of the gateway");
+    }
+    Ok(())
+}
+
+fn backends(keys: &CampaignKeys) -> Check {
+    if keys.backend.is_empty() {
+        let mend = "list every inference server as a [[backend]]";
+        return fault(("backend", 0), "address", "no backend", mend);
+    }
+    let mut seen = BTreeSet::new();
+    for (nth, backend) in keys.backend.iter().enumerate() {
+        if backend.address.parse::<std::net::SocketAddr>().is_err() {
+            let problem = format!("{:?} is not address:port", backend.address);
+            return fault(("backend", nth), "address", problem, "write for example 10.0.0.5:8000");
+        }
+        if !seen.insert(&backend.address) {
+            let problem = format!("{:?} occurs twice", backend.address);
+            return fault(("backend", nth), "address", problem, "list each backend once");
+        }
+        if !(backend.capacity_tokens_per_s.is_finite() && backend.capacity_tokens_per_s > 0.0) {
+            let mend = "declare tokens per second";
+            return fault(("backend", nth), "capacity_tokens_per_s", "not positive", mend);
+        }
+        if !["backend", "prefill", "decode"].contains(&backend.role.as_str()) {
+            let problem = format!("{:?} is not a role", backend.role);
+            return fault(("backend", nth), "role", problem, "use backend, prefill or decode");
+        }
+    }
+    Ok(())
+}
+
+fn agents(keys: &CampaignKeys) -> Check {
+    let mut names = BTreeSet::new();
+    for (nth, agent) in keys.agent.iter().enumerate() {
+        name(("agent", nth), &agent.name)?;
+        url(("agent", nth), "url", &agent.url)?;
+        if !names.insert(&agent.name) {
+            let problem = format!("{:?} occurs twice", agent.name);
+            return fault(("agent", nth), "name", problem, "give each agent its own name");
+        }
+        if !["gateway", "backend", "host"].contains(&agent.role.as_str()) {
+            let problem = format!("{:?} is not a role", agent.role);
+            return fault(("agent", nth), "role", problem, "use gateway, backend or host");
+        }
+    }
+    Ok(())
+}
+
+fn name(table: (&'static str, usize), text: &str) -> Check {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !text.is_empty() && text.chars().all(allowed) {
+        return Ok(());
+    }
+    fault(
+        table,
+        "name",
+        format!("{text:?} cannot name a directory"),
+        "use letters, digits, - and _",
+    )
+}
+
+fn url(table: (&'static str, usize), key: &'static str, text: &str) -> Check {
+    if text.starts_with("https://") {
+        let mend = "use http:// to a listener inside the trusted network";
+        return fault(table, key, "https is not supported yet", mend);
+    }
+    match reqwest::Url::parse(text) {
+        Ok(parsed) if parsed.scheme() == "http" && parsed.host().is_some() => Ok(()),
+        _ => fault(table, key, format!("{text:?} is not a URL"), "write http://address:port"),
+    }
+}

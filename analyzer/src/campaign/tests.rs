@@ -1,0 +1,79 @@
+//! Bad campaigns are refused with file, line and mend; the example is a good one.
+
+use std::path::Path;
+
+use super::*;
+
+const GOOD: &str = r#"name = "example"
+seed = 7
+run_dir = "target/run"
+[trace]
+path = "trace.jsonl"
+[request]
+model = "m"
+[slo]
+multiple_of_baseline = { ttft_multiple = 5.0, tpot_multiple = 3.0 }
+[load]
+rates_rps = [50, 40]
+arrivals = "poisson"
+[[arm]]
+name = "floor"
+floor = true
+vip = "http://127.0.0.1:1"
+accelerators = 4
+[[arm]]
+name = "aware"
+vip = "http://127.0.0.1:2"
+accelerators = 4
+[[backend]]
+address = "127.0.0.1:3"
+capacity_tokens_per_s = 1000
+"#;
+
+fn parse(text: &str) -> Result<Campaign, CampaignError> {
+    Campaign::parse(text.as_bytes().to_vec(), Path::new("x/campaign.toml"))
+}
+
+#[test]
+fn defaults_are_the_pinned_ones() {
+    let campaign = parse(GOOD).unwrap();
+    let keys = campaign.keys();
+    assert_eq!(keys.slo.target, 0.9);
+    assert_eq!((keys.load.repetitions, keys.load.max_repetitions), (5, 15));
+    assert_eq!(keys.statistics.cv_bound, 0.10);
+    assert_eq!(campaign.rates(), [40.0, 50.0]);
+    assert_eq!(campaign.floor().name, "floor");
+    assert_eq!(campaign.resolve(Path::new("trace.jsonl")), Path::new("x/trace.jsonl"));
+}
+
+#[test]
+fn faults_name_file_line_key_and_mend() {
+    let cases = [
+        ("rates_rps = [50, 40]", "rates_rps = [50, -1]", "line 11: [load] rates_rps", "above 0"),
+        ("rates_rps = [50, 40]", "rates_rps = [50, nan]", "line 11: [load] rates_rps", "above 0"),
+        ("rates_rps = [50, 40]", "rates_rps = [50, 50]", "line 11", "once"),
+        ("floor = true\n", "", "line 13: [arm] floor", "exactly one arm"),
+        ("name = \"aware\"", "name = \"a/b\"", "line 19: [arm] name", "letters"),
+        ("name = \"aware\"", "name = \"floor\"", "line 19: [arm] name", "its own name"),
+        ("http://127.0.0.1:2", "https://127.0.0.1:2", "line 20: [arm] vip", "http://"),
+        ("\"127.0.0.1:3\"", "\"nowhere\"", "line 23: [backend] address", "10.0.0.5:8000"),
+        ("tpot_multiple = 3.0", "tpot_multiple = 3.0, requests = 9", "line 9", "at least 100"),
+        ("multiple_of_baseline", "#", "line 8: [slo] multiple_of_baseline", "fixed"),
+    ];
+    for (good, bad, place, mend) in cases {
+        let error = parse(&GOOD.replacen(good, bad, 1)).unwrap_err().to_string();
+        for part in ["x/campaign.toml", place, mend] {
+            assert!(error.contains(part), "{bad}: {error} lacks {part}");
+        }
+    }
+}
+
+#[test]
+fn unknown_and_missing_keys_are_refused_with_their_line() {
+    let unknown = parse(&GOOD.replace("seed = 7", "seed = 7\nsed = 8")).unwrap_err().to_string();
+    assert!(unknown.contains("line 3") && unknown.contains("sed"), "{unknown}");
+    let missing = parse(&GOOD.replace("seed = 7\n", "")).unwrap_err().to_string();
+    assert!(missing.contains("seed"), "{missing}");
+    let nested = parse(&GOOD.replace("accelerators = 4\n[[b", "accelerator = 4\n[[b")).unwrap_err();
+    assert!(nested.to_string().contains("accelerator"), "{nested}");
+}

@@ -1,0 +1,23 @@
+//! The run directory: where each artefact lies, and the wire form of those that phases hand on.
+//!
+//! `docs/formats.md` is the contract; what the replay writes is in [`crate::records`].
+
+mod gateway;
+mod inflight;
+mod json;
+mod kernel;
+mod layout;
+mod manifest;
+mod probe;
+mod readiness;
+mod slo_file;
+
+pub use gateway::{Counter, CounterDelta, Expected, GatewayFile, Readback, Scrape, SeriesFamily};
+pub use inflight::InflightRow;
+pub use json::{JsonError, from_json, read_json, read_optional, to_json, write_json};
+pub use kernel::{KernelRow, Leg};
+pub use layout::{RunDir, cell_name};
+pub use manifest::Manifest;
+pub use probe::{Concentration, ProbeFile};
+pub use readiness::{ReadinessRow, TargetKind};
+pub use slo_file::{SloFile, SloOrigin};

@@ -111,15 +111,17 @@ impl SseParser {
         matching
     }
 
+    /// Keeps a part of a line until its end comes.
     fn hold(&mut self, part: &[u8]) {
-        if self.line.len() + part.len() > self.limit {
-            // A comment of any length is no event and needs no room.
-            self.line_too_long |= self.line.first().or(part.first()) != Some(&b':');
-            let room = self.limit.saturating_sub(self.line.len()).min(part.len());
-            self.line.extend_from_slice(&part[..room.min(1)]);
+        if self.line.len() + part.len() <= self.limit {
+            self.line.extend_from_slice(part);
             return;
         }
-        self.line.extend_from_slice(part);
+        // A comment of any length is no event: its colon is all that need be kept.
+        self.line_too_long |= self.line.first().or(part.first()) != Some(&b':');
+        if self.line.is_empty() {
+            self.line.extend(part.first());
+        }
     }
 
     fn end_line(&mut self, tail: &[u8], sink: &mut dyn FnMut(SseItem<'_>)) {

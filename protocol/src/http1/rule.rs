@@ -135,7 +135,7 @@ rules! {
         "Chunk data is not followed by CRLF.";
     Trailers "trailers" Tolerated Tolerated "RFC 9112 7.1.2"
         "Trailer fields after the last chunk: legal, ignored, counted.";
-    ExcessBytes "excess_bytes" Invalid Invalid "RFC 9112 6.3"
+    ExcessBytes "excess_bytes" NotApplicable Invalid "RFC 9112 6.3"
         "Bytes follow the end of a response although no request is outstanding.";
 }
 

@@ -118,13 +118,14 @@ pub(super) fn parse(json: &[u8]) -> Option<Chunk> {
     if json.first() != Some(&b'{') {
         return None;
     }
-    let wire = serde_json::from_slice(json).ok().or_else(|| parse_with_repeats(json))?;
+    let wire = serde_json::from_slice(json).ok().or_else(|| parse_leniently(json))?;
     Some(reduce(wire))
 }
 
-/// Repeated keys are legal JSON, of which readers take the last.
-fn parse_with_repeats(json: &[u8]) -> Option<WireChunk> {
-    let value: Value = serde_json::from_slice(json).ok()?;
+/// Repeated keys are legal JSON, of which readers take the last; and the event-stream grammar has
+/// malformed UTF-8 replaced, not refused.
+fn parse_leniently(json: &[u8]) -> Option<WireChunk> {
+    let value: Value = serde_json::from_str(&String::from_utf8_lossy(json)).ok()?;
     WireChunk::deserialize(value).ok()
 }
 

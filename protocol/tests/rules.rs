@@ -1,5 +1,7 @@
 //! Every row of the table of departures, in every direction it applies to.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails by panicking")]
+
 use protocol::http1::{
     Direction, Framing, MAX_CHUNK_LINE, MAX_SECTION, Method, RULES, RequestDecoder,
     ResponseDecoder, Rule, Tolerated, Treatment,

@@ -1,5 +1,7 @@
 //! The event-stream grammar.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
 use protocol::sse::{SseItem, SseParser};
 
 #[derive(Debug, PartialEq, Eq)]

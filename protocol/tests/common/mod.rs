@@ -1,5 +1,7 @@
 //! Feeding the same bytes in different pieces, with stamps that make the results comparable.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
+
 use protocol::http1::{Close, Method};
 use protocol::{Nanos, ResponseTimeline, TimelineRecord};
 

@@ -30,8 +30,8 @@ pub struct FleetHandle {
     backends: BTreeMap<String, Arc<Backend>>,
     gateways: BTreeMap<String, Arc<Gateway>>,
     /// Bound but not listening: backends that refuse connections.
-    _refusing: Vec<Socket>,
-    _tasks: JoinSet<()>,
+    refusing: Vec<Socket>,
+    tasks: JoinSet<()>,
 }
 
 /// What listens where: the line that `simfleet run` prints.
@@ -100,8 +100,8 @@ impl FleetHandle {
             ready: Ready { ready: true, simulator: true, backends, gateways },
             backends: BTreeMap::new(),
             gateways: BTreeMap::new(),
-            _refusing: Vec::new(),
-            _tasks: JoinSet::new(),
+            refusing: Vec::new(),
+            tasks: JoinSet::new(),
         }
     }
 
@@ -147,13 +147,13 @@ impl FleetHandle {
         let refuses = config.fault == Some(BackendFault::Refuse);
         let backend = Backend::new(config, log);
         if refuses {
-            self._refusing.push(socket);
+            self.refusing.push(socket);
         } else {
             let listener = listen(&place, addr, socket)?;
-            self._tasks.spawn(Arc::clone(&backend).serve(listener));
+            self.tasks.spawn(Arc::clone(&backend).serve(listener));
         }
         let engine = backend.engine.clone();
-        self._tasks.spawn(async move {
+        self.tasks.spawn(async move {
             if let Err(e) = engine.drive().await {
                 tracing::error!("engine clock: {e}");
             }
@@ -171,8 +171,8 @@ impl FleetHandle {
         let (name, policy) = (config.name.clone(), config.policy.label().to_owned());
         let gateway = Gateway::new(config, vip, endpoints)?;
         let app = gateway::app(Arc::clone(&gateway));
-        self._tasks.spawn(Arc::clone(&gateway).serve(vip_listener));
-        self._tasks.spawn(async move {
+        self.tasks.spawn(Arc::clone(&gateway).serve(vip_listener));
+        self.tasks.spawn(async move {
             if let Err(e) = axum::serve(rest_listener, app).await {
                 tracing::error!("control plane: {e}");
             }

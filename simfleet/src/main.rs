@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("simfleet: {error:#}");
+            eprintln!("simfleet: {}", cmd::message(&error));
             cmd::exit_code(&error)
         }
     }

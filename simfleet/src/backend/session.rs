@@ -49,6 +49,8 @@ async fn serve(backend: &Backend, stream: TcpStream) -> io::Result<()> {
     };
     if next == Next::Reset {
         session.output.as_ref().set_zero_linger()?;
+        // Dropping the half would send an orderly end first.
+        session.output.forget();
     }
     Ok(())
 }

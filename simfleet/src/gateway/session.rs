@@ -65,7 +65,11 @@ async fn finish(gateway: &Gateway, client: Client, ended: Ended) -> io::Result<(
             gateway.counters.response(status);
         }
         Ended::ClientLeft(None) => {}
-        Ended::BackendReset => client.output.as_ref().set_zero_linger()?,
+        Ended::BackendReset => {
+            client.output.as_ref().set_zero_linger()?;
+            // Dropping the half would send an orderly end first.
+            client.output.forget();
+        }
         Ended::NoAnswer => {
             let why = "simulated gateway: the backend closed without an answer";
             return fail(gateway, client, 502, "backend_unreachable", why).await;

@@ -1,0 +1,171 @@
+//! One cell: an arm at a rate, over its valid repetitions.
+
+use serde::{Deserialize, Serialize};
+
+use super::good::{Bounds, Mask};
+use super::repetition::{RepetitionAnalysis, TokenShare, reduce};
+use crate::campaign::ArmKeys;
+use crate::evidence::{Evidence, Repetition};
+use crate::join::{CrossCheck, Judge, join};
+use crate::records::RequestRecord;
+use crate::stats::{
+    Counts, Cv, Interval, cv, cv_binomial_floor, quantile_type7, t_interval, wilson,
+};
+use crate::verify::gates::{Context, gates};
+
+/// Pooled latency of delivered requests, ms, quantiles of type 7. For display: nothing is scored by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Median TTFT from planned.
+    pub ttft_p50_ms: Option<f64>,
+    /// 99th percentile of it.
+    pub ttft_p99_ms: Option<f64>,
+    /// Median TPOT.
+    pub tpot_p50_ms: Option<f64>,
+    /// 99th percentile of it.
+    pub tpot_p99_ms: Option<f64>,
+}
+
+/// One cell, reduced. Every figure but `repetitions` is over valid repetitions only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellAnalysis {
+    /// Offered rate, requests per second.
+    pub rate_rps: f64,
+    /// Every recorded repetition.
+    pub repetitions: Vec<RepetitionAnalysis>,
+    /// How many are valid.
+    pub valid: usize,
+    /// Good and attempted, pooled.
+    pub counts: Counts,
+    /// good / attempted; nothing without a valid repetition.
+    pub good_fraction: Option<f64>,
+    /// The published interval: t over repetitions.
+    pub interval_t: Interval,
+    /// Wilson over pooled requests: stands in when repetitions do not vary.
+    pub interval_wilson: Interval,
+    /// Variation of the good-fraction over repetitions.
+    pub cv: Cv,
+    /// The same of the miss fraction: at a high good-fraction the first one is blind.
+    pub cv_of_miss: Cv,
+    /// The CV that binomial noise alone gives at this size.
+    pub cv_binomial_floor: Option<f64>,
+    /// Good requests per second of schedule and accelerator.
+    pub goodput_per_accelerator: Option<f64>,
+    /// The same with the drain in the denominator.
+    pub goodput_incl_drain_per_accelerator: Option<f64>,
+    /// Prompt tokens and cached ones.
+    pub tokens: TokenShare,
+    /// cached / prompt tokens.
+    pub prefix_hit_share: Option<f64>,
+    /// Latency for display.
+    pub latency: Latency,
+}
+
+impl CellAnalysis {
+    /// Good-fraction of each valid repetition, in order.
+    #[must_use]
+    pub fn valid_fractions(&self) -> Vec<f64> {
+        self.valid_repetitions().filter_map(|rep| rep.counts.fraction()).collect()
+    }
+
+    /// The valid repetitions.
+    pub fn valid_repetitions(&self) -> impl Iterator<Item = &RepetitionAnalysis> {
+        self.repetitions.iter().filter(|rep| rep.valid)
+    }
+}
+
+pub(super) fn analyze(evidence: &Evidence, arm: &ArmKeys, rate_rps: f64) -> CellAnalysis {
+    let recorded: Vec<&Repetition> = evidence.cell(&arm.name, rate_rps).collect();
+    let repetitions: Vec<RepetitionAnalysis> =
+        recorded.iter().map(|rep| repetition(evidence, arm, rep)).collect();
+    let valid: Vec<&RepetitionAnalysis> = repetitions.iter().filter(|rep| rep.valid).collect();
+    let counts = valid.iter().fold(Counts::default(), |sum, rep| sum.plus(rep.counts));
+    let fractions: Vec<f64> = valid.iter().filter_map(|rep| rep.counts.fraction()).collect();
+    let misses: Vec<f64> = fractions.iter().map(|fraction| 1.0 - fraction).collect();
+    let tokens = valid.iter().fold(TokenShare::default(), |sum, rep| sum.plus(rep.tokens));
+    let per_second = |wall: &dyn Fn(&RepetitionAnalysis) -> u64| {
+        let seconds = valid.iter().map(|rep| wall(rep)).sum::<u64>() as f64 / 1e9;
+        (seconds > 0.0).then(|| counts.good as f64 / seconds / arm.accelerators as f64)
+    };
+    let confidence = evidence.campaign.keys().statistics.confidence;
+    let per_repetition = counts.attempted / (valid.len() as u64).max(1);
+    CellAnalysis {
+        rate_rps,
+        valid: valid.len(),
+        counts,
+        good_fraction: counts.fraction(),
+        interval_t: t_interval(&fractions, confidence),
+        interval_wilson: wilson(counts, confidence),
+        cv: cv(&fractions),
+        cv_of_miss: cv(&misses),
+        cv_binomial_floor: counts.fraction().and_then(|p| cv_binomial_floor(p, per_repetition)),
+        goodput_per_accelerator: per_second(&|rep| rep.wall_ns),
+        goodput_incl_drain_per_accelerator: per_second(&|rep| rep.wall_incl_drain_ns),
+        tokens,
+        prefix_hit_share: tokens.share(),
+        latency: latency(&recorded, &valid),
+        repetitions,
+    }
+}
+
+/// Validity first: the gates run before any statistic.
+fn repetition(evidence: &Evidence, arm: &ArmKeys, rep: &Repetition) -> RepetitionAnalysis {
+    let keys = evidence.campaign.keys();
+    let crosscheck = join(&rep.requests, &rep.observed, judge(evidence));
+    let floor = evidence.campaign.floor();
+    let floor_schedule = evidence
+        .cell(&floor.name, rep.run.rate_rps)
+        .find(|other| other.run.repetition == rep.run.repetition)
+        .map(|other| other.run.schedule_sha256.as_str());
+    let context = Context {
+        slo: &evidence.slo,
+        thresholds: &keys.thresholds,
+        statistics: &keys.statistics,
+        readiness: &evidence.readiness,
+        vip: &arm.vip,
+        floor_schedule,
+        agents_expected: !keys.agent.is_empty() && !evidence.manifest.without_agent,
+    };
+    let findings = gates(rep, &crosscheck, &context);
+    let mask = Mask::of(&rep.schedule, &rep.requests, Bounds::from(&evidence.slo));
+    reduce(rep, mask, keys.statistics.single_token, crosscheck, findings)
+}
+
+fn judge(evidence: &Evidence) -> Judge {
+    Judge { ttft_ns: evidence.slo.ttft_ns, tpot_ns: evidence.slo.tpot_ns }
+}
+
+/// Client against kernel over every repetition of an arm, valid or not: an invalid one still shows
+/// whether the two records agree.
+pub(super) fn arm_crosscheck(evidence: &Evidence, arm: &ArmKeys) -> CrossCheck {
+    let of_arm: Vec<&Repetition> =
+        evidence.repetitions.iter().filter(|rep| rep.run.arm == arm.name).collect();
+    let requests: Vec<RequestRecord> =
+        of_arm.iter().flat_map(|rep| rep.requests.iter().cloned()).collect();
+    let observed: Vec<_> = of_arm.iter().flat_map(|rep| rep.observed.iter().cloned()).collect();
+    join(&requests, &observed, judge(evidence))
+}
+
+fn latency(recorded: &[&Repetition], valid: &[&RepetitionAnalysis]) -> Latency {
+    let of_valid =
+        |rep: &&&Repetition| valid.iter().any(|analysis| analysis.repetition == rep.run.repetition);
+    let rows: Vec<&RequestRecord> = recorded
+        .iter()
+        .filter(of_valid)
+        .flat_map(|rep| &rep.requests)
+        .filter(|row| row.class.is_delivered())
+        .collect();
+    let sorted = |value: &dyn Fn(&RequestRecord) -> Option<f64>| {
+        let mut values: Vec<f64> = rows.iter().filter_map(|row| value(row)).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let ttft = sorted(&|row| row.ttft_ns.map(|ns| ns as f64 / 1e6));
+    let tpot = sorted(&|row| row.tpot_ns.map(|ns| ns as f64 / 1e6));
+    Latency {
+        ttft_p50_ms: quantile_type7(&ttft, 0.5),
+        ttft_p99_ms: quantile_type7(&ttft, 0.99),
+        tpot_p50_ms: quantile_type7(&tpot, 0.5),
+        tpot_p99_ms: quantile_type7(&tpot, 0.99),
+    }
+}

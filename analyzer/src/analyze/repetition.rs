@@ -1,0 +1,118 @@
+//! One repetition: counts, tokens, validity.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::good::Mask;
+use crate::campaign::SingleTokenPolicy;
+use crate::evidence::Repetition;
+use crate::join::CrossCheck;
+use crate::outcome::Class;
+use crate::records::RequestRecord;
+use crate::stats::Counts;
+use crate::verify::{Effect, Finding};
+
+/// Prompt tokens and how many of them came from a prefix cache, over requests whose usage says both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenShare {
+    /// Prompt tokens.
+    pub prompt_tokens: u64,
+    /// Of these, served from a cache.
+    pub cached_tokens: u64,
+}
+
+impl TokenShare {
+    /// cached / prompt; nothing when usage did not say.
+    #[must_use]
+    pub fn share(self) -> Option<f64> {
+        (self.prompt_tokens > 0).then(|| self.cached_tokens as f64 / self.prompt_tokens as f64)
+    }
+
+    /// Tokens of both added.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            prompt_tokens: self.prompt_tokens + other.prompt_tokens,
+            cached_tokens: self.cached_tokens + other.cached_tokens,
+        }
+    }
+
+    fn of(requests: &[RequestRecord]) -> Self {
+        let said = requests.iter().filter_map(|row| Some((row.prompt_tokens?, row.cached_tokens?)));
+        said.fold(Self::default(), |sum, (prompt_tokens, cached_tokens)| {
+            sum.plus(Self { prompt_tokens, cached_tokens })
+        })
+    }
+}
+
+/// One repetition, reduced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RepetitionAnalysis {
+    /// Its number, from 1.
+    pub repetition: u32,
+    /// No finding discards it.
+    pub valid: bool,
+    /// What the gates found.
+    pub findings: Vec<Finding>,
+    /// Rows of the schedule by outcome class; they sum to attempted.
+    pub classes: BTreeMap<String, u64>,
+    /// Good and attempted under the pre-registered policy.
+    pub counts: Counts,
+    /// Good under the other policy, when requests without a TPOT exist.
+    pub good_other_policy: Option<u64>,
+    /// Requests without a TPOT.
+    pub without_tpot: u64,
+    /// Prompt tokens and cached ones.
+    pub tokens: TokenShare,
+    /// Schedule length, ns.
+    pub wall_ns: u64,
+    /// First planned instant to the end of the last request, ns.
+    pub wall_incl_drain_ns: u64,
+    /// Client against kernel.
+    pub crosscheck: CrossCheck,
+}
+
+pub(super) fn reduce(
+    rep: &Repetition,
+    mask: Mask,
+    policy: SingleTokenPolicy,
+    crosscheck: CrossCheck,
+    findings: Vec<Finding>,
+) -> RepetitionAnalysis {
+    let other = match policy {
+        SingleTokenPolicy::TtftOnly => mask.miss,
+        SingleTokenPolicy::Miss => mask.ttft_only,
+    };
+    let without_tpot =
+        rep.requests.iter().filter(|row| row.tpot_undefined.is_some()).count() as u64;
+    RepetitionAnalysis {
+        repetition: rep.run.repetition,
+        valid: findings.iter().all(|finding| finding.effect != Effect::DiscardRepetition),
+        findings,
+        classes: classes(rep),
+        counts: mask.by(policy),
+        good_other_policy: (without_tpot > 0).then_some(other.good),
+        without_tpot,
+        tokens: TokenShare::of(&rep.requests),
+        wall_ns: rep.run.schedule_length_ns,
+        wall_incl_drain_ns: rep
+            .run
+            .window_end_ns
+            .get()
+            .saturating_sub(rep.run.window_start_ns.get()),
+        crosscheck,
+    }
+}
+
+/// Counts every row of the schedule once; one without a record is `lost`.
+fn classes(rep: &Repetition) -> BTreeMap<String, u64> {
+    let by_index: BTreeMap<u64, Class> =
+        rep.requests.iter().map(|row| (row.index, row.class)).collect();
+    let mut counts = BTreeMap::new();
+    for row in &rep.schedule {
+        let class = by_index.get(&row.index).copied().unwrap_or(Class::Lost);
+        *counts.entry(class.name().to_owned()).or_insert(0) += 1;
+    }
+    counts
+}

@@ -1,0 +1,111 @@
+//! An arm against the floor at one rate.
+
+use serde::{Deserialize, Serialize};
+
+use super::ArmAnalysis;
+use super::cell::CellAnalysis;
+use crate::campaign::{Campaign, Comparison as Method};
+use crate::stats::{Difference, Interval, newcombe, paired, welch};
+
+/// What the difference says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The whole interval is above 0.
+    Win,
+    /// The whole interval is below 0.
+    Loss,
+    /// The interval holds 0. Not a claim of parity.
+    Inconclusive,
+    /// Too few valid repetitions for an interval.
+    NotComparable,
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The arm.
+    pub arm: String,
+    /// The floor arm.
+    pub floor: String,
+    /// Offered rate, requests per second.
+    pub rate_rps: f64,
+    /// `welch` or `paired`, as pre-registered.
+    pub method: Method,
+    /// Arm minus floor in good-fraction, over repetitions.
+    pub difference: Option<Difference>,
+    /// Newcombe's interval over pooled requests, used only when no repetition varies in either arm.
+    pub pooled_interval: Interval,
+    /// Which interval the outcome is read from: `repetitions` or `pooled`.
+    pub read_from: String,
+    /// What it says.
+    pub outcome: Outcome,
+}
+
+pub(super) fn all(
+    campaign: &Campaign,
+    floor: &ArmAnalysis,
+    arms: &[ArmAnalysis],
+) -> Vec<Comparison> {
+    let others = arms.iter().filter(|arm| !arm.floor);
+    others
+        .flat_map(|arm| {
+            let cells = arm.cells.iter().zip(&floor.cells);
+            cells.map(move |(cell, base)| one(campaign, (arm, cell), (floor, base)))
+        })
+        .collect()
+}
+
+fn one(
+    campaign: &Campaign,
+    (arm, cell): (&ArmAnalysis, &CellAnalysis),
+    (floor, base): (&ArmAnalysis, &CellAnalysis),
+) -> Comparison {
+    let statistics = &campaign.keys().statistics;
+    let difference = match statistics.comparison {
+        Method::Welch => {
+            welch(&base.valid_fractions(), &cell.valid_fractions(), statistics.confidence)
+        }
+        Method::Paired => {
+            let (a, b) = pairs(base, cell);
+            paired(&a, &b, statistics.confidence)
+        }
+    };
+    let pooled_interval = newcombe(base.counts, cell.counts, statistics.confidence);
+    let degenerate = matches!(
+        difference.as_ref().map(|difference| &difference.interval),
+        Some(Interval::Degenerate { .. })
+    );
+    let interval = match degenerate {
+        true => Some(&pooled_interval),
+        false => difference.as_ref().map(|difference| &difference.interval),
+    };
+    Comparison {
+        arm: arm.name.clone(),
+        floor: floor.name.clone(),
+        rate_rps: cell.rate_rps,
+        method: statistics.comparison,
+        outcome: outcome(interval.and_then(Interval::ends)),
+        read_from: if degenerate { "pooled" } else { "repetitions" }.to_owned(),
+        difference,
+        pooled_interval,
+    }
+}
+
+/// Repetitions that are valid in both arms, as blocks.
+fn pairs(base: &CellAnalysis, cell: &CellAnalysis) -> (Vec<f64>, Vec<f64>) {
+    let blocks = base.valid_repetitions().filter_map(|first| {
+        let second = cell.valid_repetitions().find(|rep| rep.repetition == first.repetition)?;
+        Some((first.counts.fraction()?, second.counts.fraction()?))
+    });
+    blocks.unzip()
+}
+
+fn outcome(ends: Option<(f64, f64)>) -> Outcome {
+    match ends {
+        Some((low, _)) if low > 0.0 => Outcome::Win,
+        Some((_, high)) if high < 0.0 => Outcome::Loss,
+        Some(_) => Outcome::Inconclusive,
+        None => Outcome::NotComparable,
+    }
+}

@@ -1,0 +1,97 @@
+//! Reading a run directory.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{Evidence, Repetition};
+use crate::campaign::{Campaign, CampaignError};
+use crate::join::Observed;
+use crate::records::{RecordError, RunRecord, Versioned, read_lines, sha256_hex};
+use crate::rundir::{JsonError, ReadinessRow, RunDir, read_json, read_optional};
+
+/// Why a run directory could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// The campaign in it is bad.
+    #[error(transparent)]
+    Campaign(#[from] CampaignError),
+    /// A JSON file is absent or bad.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// A record file is absent or bad.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A file cannot be read.
+    #[error("{path}: {source}; run `goodput run` to produce it, or name another run directory", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Reads everything of a run.
+///
+/// # Errors
+/// [`EvidenceError`] naming the file that is absent or bad.
+pub fn load(dir: &RunDir) -> Result<Evidence, EvidenceError> {
+    let campaign = Campaign::load(&dir.file("campaign.toml"))?;
+    let trace = dir.file("trace.jsonl");
+    let trace =
+        std::fs::read(&trace).map_err(|source| EvidenceError::Io { path: trace, source })?;
+    let mut probes = BTreeMap::new();
+    let mut repetitions = Vec::new();
+    for arm in &campaign.keys().arm {
+        if let Some(probe) = read_optional(&dir.probe(&arm.name))? {
+            probes.insert(arm.name.clone(), probe);
+        }
+        for rate in campaign.rates() {
+            for number in dir.recorded(&arm.name, rate) {
+                repetitions.push(repetition(&dir.repetition(&arm.name, rate, number), &campaign)?);
+            }
+        }
+    }
+    Ok(Evidence {
+        manifest: read_json(&dir.file("manifest.json"))?,
+        trace_sha256: sha256_hex(&trace),
+        slo: read_json(&dir.file("slo.json"))?,
+        health: read_optional(&dir.file("health.json"))?,
+        probes,
+        readiness: optional_lines::<ReadinessRow>(&dir.file("health.jsonl"))?,
+        repetitions,
+        campaign,
+    })
+}
+
+fn repetition(dir: &Path, campaign: &Campaign) -> Result<Repetition, EvidenceError> {
+    let run = RunRecord::read(&dir.join("run.json"))?;
+    let several = campaign.keys().agent.len() > 1;
+    let observed = run
+        .agents
+        .iter()
+        .map(|account| {
+            let file = kernel_file(&account.name, several);
+            let rows = optional_lines(&dir.join(file))?;
+            Ok(Observed { account: account.clone(), rows })
+        })
+        .collect::<Result<_, EvidenceError>>()?;
+    Ok(Repetition {
+        schedule: read_lines(&dir.join("schedule.jsonl"))?.records,
+        requests: read_lines(&dir.join("requests.jsonl"))?.records,
+        gateway: read_optional(&dir.join("gateway.json"))?,
+        observed,
+        run,
+    })
+}
+
+/// `kernel.jsonl`, or one file an agent when there are several.
+pub(crate) fn kernel_file(agent: &str, several: bool) -> String {
+    if several { format!("kernel-{agent}.jsonl") } else { "kernel.jsonl".to_owned() }
+}
+
+fn optional_lines<T: serde::de::DeserializeOwned + Versioned>(
+    path: &Path,
+) -> Result<Vec<T>, RecordError> {
+    if path.exists() { Ok(read_lines(path)?.records) } else { Ok(Vec::new()) }
+}

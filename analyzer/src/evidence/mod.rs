@@ -1,0 +1,60 @@
+//! A run directory read back whole: what analysis and verification start from.
+
+mod health;
+mod load;
+
+pub use health::{BackendHealth, HealthFile, VipHealth};
+pub use load::{EvidenceError, load};
+
+use std::collections::BTreeMap;
+
+use crate::campaign::Campaign;
+use crate::join::Observed;
+use crate::records::{RequestRecord, RunRecord, ScheduleRecord};
+use crate::rundir::{GatewayFile, Manifest, ProbeFile, ReadinessRow, SloFile};
+
+/// One measured repetition of one cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repetition {
+    /// What was planned.
+    pub schedule: Vec<ScheduleRecord>,
+    /// What became of it.
+    pub requests: Vec<RequestRecord>,
+    /// How the replay went.
+    pub run: RunRecord,
+    /// What the gateway said of itself.
+    pub gateway: Option<GatewayFile>,
+    /// What each agent saw.
+    pub observed: Vec<Observed>,
+}
+
+/// Everything of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// The campaign as it lies in the run directory.
+    pub campaign: Campaign,
+    /// Hashes and versions.
+    pub manifest: Manifest,
+    /// SHA-256 of `trace.jsonl` as it lies there now.
+    pub trace_sha256: String,
+    /// The SLO.
+    pub slo: SloFile,
+    /// Phase 0; nothing when it was not run.
+    pub health: Option<HealthFile>,
+    /// Phase 2, by arm.
+    pub probes: BTreeMap<String, ProbeFile>,
+    /// Readiness during the cells.
+    pub readiness: Vec<ReadinessRow>,
+    /// Phase 3: measured repetitions in order of arm, rate and number.
+    pub repetitions: Vec<Repetition>,
+}
+
+impl Evidence {
+    /// Repetitions of one cell, ascending.
+    pub fn cell<'a>(&'a self, arm: &'a str, rate_rps: f64) -> impl Iterator<Item = &'a Repetition> {
+        let of_cell = move |rep: &&Repetition| {
+            rep.run.arm == arm && rep.run.rate_rps.total_cmp(&rate_rps).is_eq()
+        };
+        self.repetitions.iter().filter(of_cell)
+    }
+}

@@ -1,0 +1,294 @@
+//! The verdict: the worst of what the findings say about the cells that a claim uses.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::code::{Code, Effect, Finding};
+use super::decision::{DecisionProof, Proof};
+use super::delivery::{DeliveryProof, KernelState};
+use super::replicates::Replicates;
+use super::stability::stability;
+use crate::analyze::{AnalysisFile, ArmAnalysis, KneeOutcome, Outcome, place};
+use crate::evidence::{Evidence, Repetition};
+use crate::records::{Versioned, sha256_hex};
+use crate::stats::Interval;
+
+/// What may be done with the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Verdict {
+    /// Every gate passed.
+    Publishable,
+    /// Passed, with reservations that must be published too.
+    PublishableWithFootnote,
+    /// More repetitions are needed.
+    AddReplicates,
+    /// Nothing may be published.
+    Discarded,
+}
+
+impl Verdict {
+    /// As printed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Publishable => "PUBLISHABLE",
+            Self::PublishableWithFootnote => "PUBLISHABLE_WITH_FOOTNOTE",
+            Self::AddReplicates => "ADD_REPLICATES",
+            Self::Discarded => "DISCARDED",
+        }
+    }
+
+    fn of(findings: &[Finding]) -> Self {
+        let worst = findings.iter().map(|finding| finding.effect).filter(|effect| {
+            // A discarded repetition shows in the counts of its cell.
+            *effect != Effect::DiscardRepetition
+        });
+        match worst.max() {
+            Some(Effect::Discard) => Self::Discarded,
+            Some(Effect::AddReplicates) => Self::AddReplicates,
+            Some(Effect::Footnote) => Self::PublishableWithFootnote,
+            _ => Self::Publishable,
+        }
+    }
+}
+
+/// A win that the evidence supports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WinClaim {
+    /// The arm that wins.
+    pub arm: String,
+    /// The floor arm.
+    pub floor: String,
+    /// Offered rate, requests per second.
+    pub rate_rps: f64,
+    /// Difference in good-fraction.
+    pub difference: f64,
+    /// Its interval.
+    pub interval: Interval,
+}
+
+/// `verdict.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VerdictFile {
+    /// [`Versioned::SCHEMA`].
+    pub schema: String,
+    /// Name of the campaign.
+    pub campaign: String,
+    /// What may be done with the result.
+    pub verdict: Verdict,
+    /// Where the backends' capacity comes from.
+    pub calibration: String,
+    /// How far agents watched.
+    pub kernel: KernelState,
+    /// Wins; none unless the verdict allows publication or asks for repetitions only.
+    pub wins: Vec<WinClaim>,
+    /// Cells that a claim uses, as `arm r<rate>`.
+    pub claim_cells: BTreeSet<String>,
+    /// Per arm: the gateway's counters.
+    pub decision: Vec<DecisionProof>,
+    /// Per arm: who got the requests.
+    pub delivery: Vec<DeliveryProof>,
+    /// Every finding: of the campaign, of claim cells, and of repetitions.
+    pub findings: Vec<Finding>,
+    /// What to add.
+    pub add_replicates: Option<Replicates>,
+}
+
+impl Versioned for VerdictFile {
+    const SCHEMA: &'static str = "goodput.verdict/1";
+}
+
+/// Judges an analysis against its evidence. `run_dir` only enters the command that continues.
+#[must_use]
+pub fn verify(evidence: &Evidence, analysis: &AnalysisFile, run_dir: &str) -> VerdictFile {
+    let kernel = kernel_state(evidence, analysis);
+    let most_unpaired = evidence.campaign.keys().thresholds.unpaired_share;
+    let delivery: Vec<DeliveryProof> =
+        analysis.arms.iter().map(|arm| DeliveryProof::of(arm, kernel, most_unpaired)).collect();
+    let decision = decisions(evidence);
+    let claims = claim_cells(analysis, &decision);
+    let mut findings = preconditions(evidence, kernel);
+    findings.extend(proofs(&decision, &delivery, kernel));
+    findings.extend(cells(evidence, analysis, &claims));
+    findings.extend(repetitions(analysis, &claims));
+    let verdict = Verdict::of(&findings);
+    VerdictFile {
+        schema: VerdictFile::SCHEMA.to_owned(),
+        campaign: analysis.campaign.clone(),
+        verdict,
+        calibration: "declared".to_owned(),
+        kernel,
+        wins: wins(analysis, &decision, verdict),
+        claim_cells: claims,
+        add_replicates: (verdict == Verdict::AddReplicates)
+            .then(|| Replicates::of(&evidence.campaign, analysis, &findings, run_dir))
+            .flatten(),
+        decision,
+        delivery,
+        findings,
+    }
+}
+
+fn kernel_state(evidence: &Evidence, analysis: &AnalysisFile) -> KernelState {
+    if evidence.manifest.without_agent || evidence.campaign.keys().agent.is_empty() {
+        return KernelState::NotObserved;
+    }
+    let complete = analysis.arms.iter().all(|arm| arm.crosscheck.complete);
+    if complete { KernelState::Observed } else { KernelState::Incomplete }
+}
+
+fn decisions(evidence: &Evidence) -> Vec<DecisionProof> {
+    let arms = &evidence.campaign.keys().arm;
+    arms.iter()
+        .map(|arm| {
+            let reps: Vec<&Repetition> =
+                evidence.repetitions.iter().filter(|rep| rep.run.arm == arm.name).collect();
+            DecisionProof::of(arm, &reps)
+        })
+        .collect()
+}
+
+/// What must hold before any cell is looked at.
+fn preconditions(evidence: &Evidence, kernel: KernelState) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let changed = [
+        (
+            "campaign.toml",
+            sha256_hex(evidence.campaign.bytes()),
+            &evidence.manifest.campaign_sha256,
+        ),
+        ("trace.jsonl", evidence.trace_sha256.clone(), &evidence.manifest.trace_sha256),
+    ];
+    for (file, now, then) in changed.into_iter().filter(|(_, now, then)| now != *then) {
+        let detail = format!("{file} hashes to {now}, the manifest says {then}");
+        found.push(Finding::new(Code::PreregChanged, "", detail));
+    }
+    if evidence.health.as_ref().is_none_or(|health| !health.ok) {
+        found.push(Finding::new(Code::MissingPhase, "", "phase 0 (health.json)"));
+    }
+    for arm in &evidence.campaign.keys().arm {
+        if !evidence.probes.contains_key(&arm.name) {
+            let detail = format!("phase 2 (probe/{}.json)", arm.name);
+            found.push(Finding::new(Code::MissingPhase, arm.name.clone(), detail));
+        }
+    }
+    if kernel == KernelState::NotObserved {
+        found.push(Finding::new(Code::KernelNotObserved, "", "no agent"));
+    }
+    found
+}
+
+fn proofs(
+    decision: &[DecisionProof],
+    delivery: &[DeliveryProof],
+    kernel: KernelState,
+) -> Vec<Finding> {
+    let decided = decision.iter().filter_map(|proof| {
+        let shares = delivery.iter().find(|other| other.arm == proof.arm);
+        proof.finding(&shares.map(DeliveryProof::words).unwrap_or_default())
+    });
+    decided.chain(delivery.iter().filter_map(|proof| proof.finding(kernel))).collect()
+}
+
+/// The knee rung of each arm and every rate of a win.
+fn claim_cells(analysis: &AnalysisFile, decision: &[DecisionProof]) -> BTreeSet<String> {
+    let knees = analysis.arms.iter().filter_map(|arm| {
+        let rate = knee_rate(arm)?;
+        Some(place(&arm.name, Some(rate), None))
+    });
+    let wins = analysis.comparisons.iter().filter(|comparison| {
+        comparison.outcome == Outcome::Win && !failed(decision, &comparison.arm)
+    });
+    let of_win = wins.flat_map(|win| {
+        [place(&win.arm, Some(win.rate_rps), None), place(&win.floor, Some(win.rate_rps), None)]
+    });
+    knees.chain(of_win).collect()
+}
+
+/// The rung that the arm's knee is read from, or would be if enough repetitions were valid.
+fn knee_rate(arm: &ArmAnalysis) -> Option<f64> {
+    match arm.knee.tested {
+        KneeOutcome::NoCandidate => arm.knee.provisional.rung().map(|rung| rung.rate_rps),
+        tested => tested.rung().map(|rung| rung.rate_rps),
+    }
+}
+
+fn failed(decision: &[DecisionProof], arm: &str) -> bool {
+    decision.iter().any(|proof| proof.arm == arm && proof.proof == Proof::Failed)
+}
+
+fn cells(evidence: &Evidence, analysis: &AnalysisFile, claims: &BTreeSet<String>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for arm in &analysis.arms {
+        if arm.cells.iter().all(|cell| cell.valid == 0) {
+            found.push(nothing_valid(evidence, arm));
+        }
+        if !arm.knee.monotone {
+            let detail = match arm.knee.conservative_rps {
+                Some(rate) => format!("the last rate before the first failure is {rate} rps"),
+                None => "the lowest rate already fails".to_owned(),
+            };
+            found.push(Finding::new(Code::NonMonotone, arm.name.clone(), detail));
+        }
+        let claimed = arm
+            .cells
+            .iter()
+            .filter(|cell| claims.contains(&place(&arm.name, Some(cell.rate_rps), None)));
+        found.extend(claimed.flat_map(|cell| stability(&evidence.campaign, &arm.name, cell)));
+    }
+    found
+}
+
+/// Without any valid repetition the reasons are what counts; more repetitions may still mend it while
+/// the campaign has not begun to fill its cells.
+fn nothing_valid(evidence: &Evidence, arm: &ArmAnalysis) -> Finding {
+    let recorded: usize = arm.cells.iter().map(|cell| cell.repetitions.len()).sum();
+    let cells = arm.cells.len().max(1);
+    let need = evidence.campaign.keys().load.repetitions;
+    let detail =
+        format!("0 of {recorded} repetitions in {cells} cells are valid; {need} needed in each");
+    Finding::new(Code::NothingValid, arm.name.clone(), detail)
+}
+
+/// Findings of repetitions. Footnotes count only where a claim uses the cell; discards are listed all.
+fn repetitions(analysis: &AnalysisFile, claims: &BTreeSet<String>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for arm in &analysis.arms {
+        for cell in &arm.cells {
+            let claimed = claims.contains(&place(&arm.name, Some(cell.rate_rps), None));
+            for finding in cell.repetitions.iter().flat_map(|rep| &rep.findings) {
+                let mut finding = finding.clone();
+                if finding.effect == Effect::Footnote && !claimed {
+                    finding.effect = Effect::Info;
+                }
+                found.push(finding);
+            }
+        }
+    }
+    found
+}
+
+fn wins(analysis: &AnalysisFile, decision: &[DecisionProof], verdict: Verdict) -> Vec<WinClaim> {
+    if verdict == Verdict::Discarded {
+        return Vec::new();
+    }
+    let supported = analysis.comparisons.iter().filter(|comparison| {
+        comparison.outcome == Outcome::Win && !failed(decision, &comparison.arm)
+    });
+    supported
+        .filter_map(|comparison| {
+            let difference = comparison.difference.as_ref()?;
+            let pooled = comparison.read_from == "pooled";
+            let interval = if pooled { &comparison.pooled_interval } else { &difference.interval };
+            Some(WinClaim {
+                arm: comparison.arm.clone(),
+                floor: comparison.floor.clone(),
+                rate_rps: comparison.rate_rps,
+                difference: difference.estimate,
+                interval: interval.clone(),
+            })
+        })
+        .collect()
+}

@@ -271,6 +271,53 @@ async fn the_fault_of_one_request_leaves_the_next_alone() {
     assert_eq!(ask("sim-model").await.token_events, 5);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn stalls_and_half_dead_backends_last_until_the_client_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.jsonl");
+    let config = FleetConfig {
+        request_log: Some(log.clone()),
+        ..FleetConfig::loopback(1, &EngineConfig::default())
+    };
+    let fleet = Fleet::start(config).await.unwrap();
+    for (model, tokens) in [("fault:stall_after=2", 2), ("fault:half_dead", 0)] {
+        let mut stream = TcpStream::connect(fleet.backend(0).unwrap().addr).await.unwrap();
+        stream.write_all(&chat(model, "x", 50, 1)).await.unwrap();
+        let (mut seen, mut buffer) = (String::new(), [0; 4_096]);
+        while seen.matches("\"content\":\" ").count() < tokens {
+            let n = stream.read(&mut buffer).await.unwrap();
+            assert_ne!(n, 0, "the backend closed first");
+            seen.push_str(&String::from_utf8_lossy(&buffer[..n]));
+        }
+        assert!(
+            !log.exists() || records(&log).iter().all(|r| r.fault.as_deref() != Some(&model[6..]))
+        );
+        drop(stream);
+        let ended = || records(&log).iter().any(|r| r.fault.as_deref() == Some(&model[6..]));
+        eventually("the log line", ended).await;
+        let record = records(&log).pop().unwrap();
+        assert_eq!((record.outcome, record.output_tokens), (Outcome::Fault, tokens as u64));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_metrics_tick_keeps_the_page_as_it_was() {
+    let mut config =
+        FleetConfig::loopback(1, &fast_engine()).with_gateway("g", policy(Algorithm::RoundRobin));
+    config.gateways[0].metrics_tick = Some(std::time::Duration::from_secs(3_600));
+    let ticking = Fleet::start(config.clone()).await.unwrap();
+    config.gateways[0].metrics_tick = None;
+    let at_once = Fleet::start(config).await.unwrap();
+    for (fleet, counted) in [(ticking, 0), (at_once, 1)] {
+        let gateway = fleet.gateway(0).unwrap();
+        let before = page(gateway.rest, "/netlox/v1/metrics").await;
+        assert_eq!(series(&before, "loxilb_ai_requests_total"), 0);
+        call(gateway.vip, &chat("sim-model", "x", 1, 0)).await;
+        let after = page(gateway.rest, "/netlox/v1/metrics").await;
+        assert_eq!(series(&after, "loxilb_ai_requests_total"), counted);
+    }
+}
+
 /// Stalls end only with the client, so their outcome is the client's deadline, not the bytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_script_arrives_as_it_was_written_directly_and_through_the_gateway() {

@@ -88,7 +88,8 @@ fn status_of(piece: &[u8]) -> u16 {
 
 /// Pieces that wait for their time; without a fault that is at once.
 struct Held {
-    alarm: Alarm,
+    /// Only where something is delayed: each alarm costs a descriptor.
+    alarm: Option<Alarm>,
     wait: Duration,
     coalesce: bool,
     pieces: VecDeque<(Nanos, Bytes)>,
@@ -101,7 +102,8 @@ impl Held {
             Some(GatewayFault::HoldChunks(wait)) => (wait, false),
             Some(GatewayFault::Coalesce(wait)) => (wait, true),
         };
-        Ok(Self { alarm: Alarm::new()?, wait, coalesce, pieces: VecDeque::new() })
+        let alarm = fault.map(|_| Alarm::new()).transpose()?;
+        Ok(Self { alarm, wait, coalesce, pieces: VecDeque::new() })
     }
 
     fn full(&self) -> bool {
@@ -118,8 +120,8 @@ impl Held {
     /// The next piece, when its time has come; never without pieces.
     async fn due(&mut self) -> io::Result<Bytes> {
         let Some((due, _)) = self.pieces.front() else { return std::future::pending().await };
-        if !self.wait.is_zero() {
-            self.alarm.wait_until(*due).await?;
+        if let Some(alarm) = &self.alarm {
+            alarm.wait_until(*due).await?;
         }
         Ok(self.take())
     }

@@ -36,9 +36,8 @@ fn ticking_page(gateway: &Arc<Gateway>, period: Duration) -> Arc<RwLock<String>>
     let page = Arc::new(RwLock::new(metrics::render(gateway)));
     let (weak, gateway) = (Arc::downgrade(&page), Arc::clone(gateway));
     tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(period.max(Duration::from_millis(1)));
         loop {
-            ticks.tick().await;
+            tokio::time::sleep(period.max(Duration::from_millis(1))).await;
             let Some(page) = weak.upgrade() else { return };
             *page.write().unwrap_or_else(PoisonError::into_inner) = metrics::render(&gateway);
         }

@@ -3,7 +3,10 @@
 //! Exit codes: 0 done, 1 done but the answer is no (a gate failed, a what-if was printed), 2 bad input
 //! or environment, with a message that names the mend.
 
+mod progress;
 pub(crate) mod replay;
+mod replay_summary;
+pub(crate) mod signals;
 
 use std::process::ExitCode;
 

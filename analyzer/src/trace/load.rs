@@ -48,7 +48,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Trace, TraceError> {
 /// Every [`TraceError`] but [`TraceError::Io`].
 pub fn parse(bytes: &[u8], path: &Path, options: &LoadOptions) -> Result<Trace, TraceError> {
     let divisor = options.length_divisor;
-    if divisor == 0 || MOONCAKE_BLOCK_TOKENS % divisor != 0 {
+    if divisor == 0 || !MOONCAKE_BLOCK_TOKENS.is_multiple_of(divisor) {
         return Err(TraceError::Divisor(divisor));
     }
     let (format, mut rows) = parse_rows(bytes, path, options)?;

@@ -1,0 +1,65 @@
+//! The progress bar of a replay: on stderr, hidden when that is no terminal.
+
+use analyzer::records::RequestRecord;
+use analyzer::replay::ProgressSink;
+use hdrhistogram::Histogram;
+use indicatif::{ProgressBar, ProgressStyle};
+
+const NS_PER_US: i64 = 1_000;
+const HISTOGRAM_DIGITS: u8 = 2;
+
+/// Requests ended, misses, and TTFT so far. The histogram is for the eye only; results come from the
+/// records.
+pub(crate) struct ReplayBar {
+    bar: ProgressBar,
+    ttft_us: Option<Histogram<u64>>,
+    missed: u64,
+}
+
+impl ReplayBar {
+    /// A bar over `attempted` requests.
+    pub(crate) fn new(label: &str, attempted: u64) -> Self {
+        let bar = ProgressBar::new(attempted);
+        let template = "{prefix} {bar:30} {pos}/{len} {elapsed} {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_prefix(label.to_owned());
+        Self { bar, ttft_us: Histogram::new(HISTOGRAM_DIGITS).ok(), missed: 0 }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn message(&self) -> String {
+        let quantile = |q| {
+            let ttft = self.ttft_us.as_ref().filter(|ttft| !ttft.is_empty());
+            ttft.map_or_else(|| "-".to_owned(), |ttft| ms(ttft.value_at_quantile(q)))
+        };
+        format!("TTFT p50 {} p99 {} not delivered {}", quantile(0.5), quantile(0.99), self.missed)
+    }
+}
+
+fn ms(us: u64) -> String {
+    format!("{}.{} ms", us / 1_000, us % 1_000 / 100)
+}
+
+impl ProgressSink for ReplayBar {
+    fn ended(&mut self, record: &RequestRecord) {
+        let ttft_us = record.ttft_ns.and_then(|ns| u64::try_from(ns / NS_PER_US).ok());
+        if let (Some(histogram), Some(us)) = (&mut self.ttft_us, ttft_us) {
+            histogram.saturating_record(us);
+        }
+        self.missed += u64::from(!record.class.is_delivered());
+        self.bar.inc(1);
+        if !self.bar.is_hidden() {
+            self.bar.set_message(self.message());
+        }
+    }
+
+    fn tick(&mut self) {
+        self.bar.tick();
+    }
+}

@@ -1,0 +1,302 @@
+//! One request on its own connection, from connect to the end of the response.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use nix::sys::epoll::EpollFlags;
+use protocol::http1::{Close, Framing, Method};
+use protocol::timeline::{FeedReport, Limits};
+use protocol::{Nanos, ResponseTimeline};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::config::Tuning;
+use super::receive::{Received, enable_queue_length, enable_stamps, receive};
+use super::source::Prepared;
+use crate::clock::{Clock, RealtimeMap, STEP_NS};
+use crate::outcome::Ending;
+
+/// Reads per readiness before other connections get their turn.
+const READS_PER_TURN: usize = 16;
+/// First and last token are kept beside the list; a client needs no more of it.
+const TOKEN_STAMPS: usize = 0;
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Connecting,
+    Sending,
+    /// Everything but the last byte is written; see [`Tuning::hold_last_byte_ns`].
+    Held,
+    Receiving,
+}
+
+/// What the event loop does next for a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Wait for readiness.
+    Wait,
+    /// Call [`Connection::release`] after the hold.
+    Hold,
+    /// The request has ended.
+    End(Ending),
+}
+
+/// Reads by where their stamp came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StampTally {
+    pub(super) kernel: u64,
+    pub(super) clock: u64,
+}
+
+/// Clocks and knobs that all connections share.
+#[derive(Clone, Copy)]
+pub(super) struct Instruments<'a> {
+    pub(super) clock: &'a dyn Clock,
+    pub(super) realtime: &'a RealtimeMap,
+    pub(super) tuning: Tuning,
+}
+
+pub(super) struct Connection {
+    pub(super) prepared: Prepared,
+    pub(super) phase: Phase,
+    pub(super) dispatched: Nanos,
+    pub(super) connected: Option<Nanos>,
+    pub(super) sent: Option<Nanos>,
+    pub(super) written: usize,
+    pub(super) timeline: ResponseTimeline,
+    pub(super) stamps: StampTally,
+    pub(super) coalesced: Option<bool>,
+    released: bool,
+    write_error: Option<io::Error>,
+    socket: Socket,
+}
+
+impl Connection {
+    /// Opens a socket and begins to connect.
+    pub(super) fn open(
+        prepared: Prepared,
+        address: std::net::SocketAddr,
+        dispatched: Nanos,
+        tuning: Tuning,
+    ) -> Result<Self, (Prepared, io::Error)> {
+        let socket = match connect(address, tuning) {
+            Ok(socket) => socket,
+            Err(error) => return Err((prepared, error)),
+        };
+        let limits = Limits { token_stamps: TOKEN_STAMPS, ..Limits::default() };
+        Ok(Self {
+            prepared,
+            phase: Phase::Connecting,
+            dispatched,
+            connected: None,
+            sent: None,
+            written: 0,
+            timeline: ResponseTimeline::with_limits(Method::Post, limits),
+            stamps: StampTally::default(),
+            coalesced: None,
+            released: false,
+            write_error: None,
+            socket,
+        })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Readiness that the current phase waits for. A response may begin, and must be seen, before the
+    /// request is written whole.
+    pub(super) fn interest(&self) -> EpollFlags {
+        match self.phase {
+            Phase::Connecting => EpollFlags::EPOLLOUT,
+            Phase::Sending => EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT,
+            Phase::Held | Phase::Receiving => EpollFlags::EPOLLIN,
+        }
+    }
+
+    /// Goes on after epoll reported `events`.
+    pub(super) fn ready(
+        &mut self,
+        events: EpollFlags,
+        with: Instruments<'_>,
+        buffer: &mut [u8],
+    ) -> Next {
+        if self.phase == Phase::Connecting {
+            return self.connected(with);
+        }
+        let readable = EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+        if events.intersects(readable)
+            && let Next::End(ending) = self.read(with, buffer)
+        {
+            return Next::End(ending);
+        }
+        if events.contains(EpollFlags::EPOLLOUT) && self.phase == Phase::Sending {
+            return self.write(with);
+        }
+        Next::Wait
+    }
+
+    fn connected(&mut self, with: Instruments<'_>) -> Next {
+        match self.socket.take_error() {
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => return Next::End(Ending::Connect(error.to_string())),
+        }
+        self.connected = Some(with.clock.now());
+        self.phase = Phase::Sending;
+        self.write(with)
+    }
+
+    /// Writes the held last byte.
+    pub(super) fn release(&mut self, with: Instruments<'_>) -> Next {
+        if self.phase != Phase::Held {
+            return Next::Wait;
+        }
+        self.phase = Phase::Sending;
+        self.released = true;
+        self.write(with)
+    }
+
+    fn write(&mut self, with: Instruments<'_>) -> Next {
+        let whole = self.prepared.bytes.len();
+        let hold = with.tuning.hold_last_byte_ns > 0 && !self.released;
+        let end = if hold { whole - 1 } else { whole };
+        while self.written < end {
+            // Read before the write: the peer may act on the last byte before the call returns.
+            let before = with.clock.now();
+            let rest = &self.prepared.bytes[self.written..end];
+            match self.socket.send_with_flags(rest, libc::MSG_NOSIGNAL) {
+                Ok(written) => self.written += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Next::Wait,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    // The server may have answered before it refused the rest: read what it said.
+                    self.write_error = Some(error);
+                    self.phase = Phase::Receiving;
+                    return Next::Wait;
+                }
+            }
+            if self.written == whole {
+                self.sent.get_or_insert(before);
+            }
+        }
+        if hold {
+            self.sent = Some(with.clock.now());
+            self.phase = Phase::Held;
+            return Next::Hold;
+        }
+        self.phase = Phase::Receiving;
+        self.prepared.release_bytes();
+        Next::Wait
+    }
+
+    pub(super) fn read(&mut self, with: Instruments<'_>, buffer: &mut [u8]) -> Next {
+        for _ in 0..READS_PER_TURN {
+            match receive(self.socket.as_fd(), buffer) {
+                Ok(received) if received.len == 0 => return self.closed(with),
+                Ok(received) => {
+                    if self.take(&buffer[..received.len], received, buffer.len(), with) {
+                        return Next::End(Ending::Response);
+                    }
+                    if received.queued == Some(0) {
+                        return Next::Wait;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Next::Wait,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.timeline.close(Close::Reset, with.clock.now());
+                    return Next::End(Ending::Reset(error.to_string()));
+                }
+            }
+        }
+        Next::Wait
+    }
+
+    /// Feeds one read; true when nothing more can come of the response.
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        received: Received,
+        capacity: usize,
+        with: Instruments<'_>,
+    ) -> bool {
+        let stamp = self.stamp(received.realtime, with);
+        let report = self.timeline.feed(bytes, stamp);
+        let excess = bytes.len() - report.consumed;
+        if report.first_token {
+            self.coalesced = Some(coalesced(report, received, capacity, excess));
+        }
+        if excess > 0 {
+            self.timeline.excess(u64::try_from(excess).unwrap_or(u64::MAX));
+        }
+        let broken = matches!(self.timeline.record().framing, Framing::Invalid { .. });
+        report.complete || broken
+    }
+
+    /// The kernel's stamp where there is a credible one, else the client's clock.
+    fn stamp(&mut self, realtime: Option<u64>, with: Instruments<'_>) -> Nanos {
+        let now = with.clock.now();
+        let slack = i64::try_from(STEP_NS).unwrap_or(i64::MAX);
+        let credible =
+            |stamp: &Nanos| stamp.since(now) <= slack && self.dispatched.since(*stamp) <= slack;
+        let kernel = realtime
+            .filter(|_| !with.tuning.clock_stamps)
+            .map(|realtime| with.realtime.monotonic(realtime))
+            .filter(credible);
+        match kernel {
+            Some(_) => self.stamps.kernel += 1,
+            None => self.stamps.clock += 1,
+        }
+        kernel.unwrap_or(now)
+    }
+
+    fn closed(&mut self, with: Instruments<'_>) -> Next {
+        let now = with.clock.now();
+        Next::End(match self.write_error.take() {
+            // The pending error was already handed to the write: the read sees an orderly end.
+            Some(error) => {
+                self.timeline.close(Close::Reset, now);
+                Ending::Reset(error.to_string())
+            }
+            None => {
+                self.timeline.close(Close::Eof, now);
+                Ending::Eof
+            }
+        })
+    }
+
+    /// The deadline has passed at `now`.
+    pub(super) fn deadline(&self, now: Nanos, stall_ns: u64) -> Ending {
+        if self.connected.is_none() {
+            return Ending::Connect("not connected by the deadline".to_owned());
+        }
+        let stall = i64::try_from(stall_ns).unwrap_or(i64::MAX);
+        let last = self.timeline.record().last_body_byte;
+        Ending::Deadline { alive: last.is_some_and(|last| now.since(last) <= stall) }
+    }
+}
+
+/// A read carries the stamp of its last segment alone. It is the first token's own only when nothing but
+/// that event's line ends followed, and nothing was left behind.
+fn coalesced(report: FeedReport, received: Received, capacity: usize, excess: usize) -> bool {
+    let remains = received.queued.is_some_and(|bytes| bytes > 0);
+    report.followed || excess > 0 || received.len == capacity || remains
+}
+
+fn connect(address: std::net::SocketAddr, tuning: Tuning) -> io::Result<Socket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM.nonblocking().cloexec(),
+        Some(Protocol::TCP),
+    )?;
+    socket.set_tcp_nodelay(true)?;
+    if !tuning.clock_stamps {
+        enable_stamps(socket.as_fd());
+    }
+    enable_queue_length(socket.as_fd());
+    match socket.connect(&address.into()) {
+        Ok(()) => Ok(socket),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+        Err(error) => Err(error),
+    }
+}

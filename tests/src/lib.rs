@@ -5,9 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod binaries;
+pub mod fleet;
 pub mod http;
 pub mod jsonl;
 pub mod kernel;
 pub mod namespace;
 pub mod numbers;
 pub mod process;
+pub mod refusal;
+pub mod trace;

@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn cancellation_outranks_everything_and_a_spoken_error_outranks_a_timeout() {
-        let case = protocol::cases::cases()
+        let case = cases()
             .into_iter()
             .find(|case| case.expect.outcome == StreamOutcome::InbandError)
             .unwrap();

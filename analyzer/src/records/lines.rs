@@ -146,3 +146,69 @@ pub(super) fn parse_line<T: DeserializeOwned + Versioned>(
     }
     serde_json::from_value(value).map_err(json)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Sample {
+        schema: String,
+        n: u64,
+    }
+
+    impl Versioned for Sample {
+        const SCHEMA: &'static str = "goodput.sample/1";
+    }
+
+    fn sample(n: u64) -> Sample {
+        Sample { schema: Sample::SCHEMA.to_owned(), n }
+    }
+
+    fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.jsonl");
+        std::fs::write(&path, bytes).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_gives_its_whole_lines_and_reports_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.jsonl");
+        let mut writer = LineWriter::create(&path).unwrap();
+        for n in 0..3 {
+            writer.append(&sample(n)).unwrap();
+        }
+        writer.sync().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let line = bytes.len() / 3;
+        for cut in 0..=bytes.len() {
+            let (_dir, path) = file(&bytes[..cut]);
+            let read = read_lines::<Sample>(&path).unwrap();
+            assert_eq!((read.records.len(), read.torn_bytes), (cut / line, cut % line));
+        }
+    }
+
+    #[test]
+    fn a_run_never_writes_over_another() {
+        let (_dir, path) = file(b"");
+        assert!(LineWriter::<Sample>::create(&path).is_err());
+    }
+
+    #[test]
+    fn another_schema_or_a_damaged_line_is_named_with_its_line() {
+        let good = serde_json::to_string(&sample(1)).unwrap();
+        let read = |second: &str| {
+            let (_dir, path) = file(format!("{good}\n{second}\n").as_bytes());
+            read_lines::<Sample>(&path).unwrap_err().to_string()
+        };
+        let message = read(&good.replace("/1", "/2"));
+        assert!(message.contains(":2: schema is goodput.sample/2, expected goodput.sample/1"));
+        assert!(read("{\"n\": 1}").contains(":2: schema is missing"));
+        assert!(read("{\"n\": ").contains(":2: "));
+        assert!(read(&good.replace('1', "-1")).contains(":2: "));
+    }
+}

@@ -222,12 +222,14 @@ impl Connection {
     ) -> bool {
         let stamp = self.stamp(received.realtime, with);
         let report = self.timeline.feed(bytes, stamp);
-        let excess = bytes.len() - report.consumed;
         if report.first_token {
-            self.coalesced = Some(coalesced(report, received, capacity, excess));
+            self.coalesced = Some(coalesced(report, received, capacity));
         }
+        // What is still queued behind the end of the response is not read any more, but it is there.
+        let queued = received.queued.filter(|_| report.complete).map_or(0, u64::from);
+        let excess = u64::try_from(bytes.len() - report.consumed).unwrap_or(u64::MAX) + queued;
         if excess > 0 {
-            self.timeline.excess(u64::try_from(excess).unwrap_or(u64::MAX));
+            self.timeline.excess(excess);
         }
         let broken = matches!(self.timeline.record().framing, Framing::Invalid { .. });
         report.complete || broken
@@ -278,9 +280,10 @@ impl Connection {
 
 /// A read carries the stamp of its last segment alone. It is the first token's own only when nothing but
 /// that event's line ends followed, and nothing was left behind.
-fn coalesced(report: FeedReport, received: Received, capacity: usize, excess: usize) -> bool {
+fn coalesced(report: FeedReport, received: Received, capacity: usize) -> bool {
     let remains = received.queued.is_some_and(|bytes| bytes > 0);
-    report.followed || excess > 0 || received.len == capacity || remains
+    let excess = received.len > report.consumed;
+    report.followed || excess || received.len == capacity || remains
 }
 
 fn connect(address: std::net::SocketAddr, tuning: Tuning) -> io::Result<Socket> {

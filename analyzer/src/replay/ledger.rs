@@ -55,3 +55,29 @@ impl Ledger {
         ReplayError::Accounting { recorded: self.recorded, attempted: self.attempted(), detail }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use protocol::{Nanos, TraceId};
+
+    use super::super::record::without_connection;
+    use super::*;
+
+    fn record(index: u64, class: Class) -> RequestRecord {
+        let key = (index, TraceId::new([1; 16]).unwrap(), Nanos::new(0));
+        without_connection(key, None, Nanos::new(1), class, "")
+    }
+
+    #[test]
+    fn the_books_close_only_when_every_row_has_ended_once() {
+        let mut ledger = Ledger::new(2);
+        ledger.book(&record(1, Class::Ok)).unwrap();
+        let message = ledger.clone().close().unwrap_err().to_string();
+        assert!(message.contains("1 records for 2") && message.contains("row 0"), "{message}");
+        ledger.book(&record(0, Class::Reset)).unwrap();
+        let classes = ledger.clone().close().unwrap();
+        assert_eq!(classes, BTreeMap::from([(Class::Reset, 1), (Class::Ok, 1)]));
+        assert!(ledger.clone().book(&record(0, Class::Ok)).is_err());
+        assert!(ledger.book(&record(2, Class::Ok)).is_err());
+    }
+}

@@ -21,9 +21,6 @@ mod token;
 mod wire;
 mod worker;
 
-#[cfg(test)]
-mod tests;
-
 pub use client::Client;
 pub use config::{ReplayConfig, RequestLimits, RunIdentity, Tuning};
 pub use error::ReplayError;

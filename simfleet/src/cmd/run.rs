@@ -12,12 +12,18 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(crate) struct Args {
     /// The fleet file (TOML); `simfleet example` prints one.
     config: PathBuf,
+    /// Let this gateway claim its policy and secretly route round robin.
+    #[arg(long, value_name = "GATEWAY")]
+    silent_fallback: Option<String>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::from_default_env();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let config = FleetConfig::from_path(&args.config)?;
+    let mut config = FleetConfig::from_path(&args.config)?;
+    if let Some(name) = &args.silent_fallback {
+        fall_back(&mut config, name)?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(config))
 }
@@ -36,5 +42,14 @@ async fn serve(config: FleetConfig) -> anyhow::Result<()> {
         _ = interrupt.recv() => {}
     }
     drop(fleet);
+    Ok(())
+}
+
+fn fall_back(config: &mut FleetConfig, name: &str) -> anyhow::Result<()> {
+    let gateway = config.gateways.iter_mut().find(|gateway| gateway.name == name);
+    let gateway = gateway.with_context(|| {
+        format!("--silent-fallback {name}: the fleet file has no gateway of that name")
+    })?;
+    gateway.policy.silent_fallback = true;
     Ok(())
 }

@@ -172,6 +172,10 @@ fn check_arm(nth: usize, arm: &ArmKeys) -> Check {
             return fault(("arm", nth), key, "not a share", mend);
         }
     }
+    if !(0.0..=600.0).contains(&arm.metrics_settle_s) {
+        let mend = "write seconds from 0 to 600";
+        return fault(("arm", nth), "metrics_settle_s", "not a waiting time", mend);
+    }
     if (arm.min_hit_share.is_some() || arm.max_miss_share.is_some()) && arm.metrics.is_none() {
         let problem = "a decision proof needs the gateway's counters";
         return fault(("arm", nth), "metrics", problem, "name the metrics URL of the gateway");

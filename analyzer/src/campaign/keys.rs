@@ -325,6 +325,9 @@ pub struct ArmKeys {
     pub min_hit_share: Option<f64>,
     /// Decision proof: largest misses / requests.
     pub max_miss_share: Option<f64>,
+    /// Wait before each reading of the counters, s: LoxiLB refreshes them every 10 s.
+    #[serde(default = "twelve")]
+    pub metrics_settle_s: f64,
 }
 
 /// `[[backend]]`.
@@ -365,6 +368,9 @@ fn five() -> u32 {
 }
 fn ten() -> f64 {
     10.0
+}
+fn twelve() -> f64 {
+    12.0
 }
 fn fifteen() -> u32 {
     15

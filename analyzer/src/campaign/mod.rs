@@ -67,6 +67,12 @@ impl Campaign {
         self.directory.join(path)
     }
 
+    /// Directory of the campaign file.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The floor arm, of which there is exactly one.
     #[must_use]
     pub fn floor(&self) -> &ArmKeys {

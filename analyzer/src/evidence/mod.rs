@@ -4,6 +4,7 @@ mod health;
 mod load;
 
 pub use health::{BackendHealth, HealthFile, VipHealth};
+pub(crate) use load::kernel_file;
 pub use load::{EvidenceError, load};
 
 use std::collections::BTreeMap;

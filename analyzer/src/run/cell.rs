@@ -1,0 +1,116 @@
+//! One cell: readback, windows, replay, windows, readback, files.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use super::RunError;
+use super::prefix;
+use super::prepare::{Arm, Prepared};
+use crate::agent_client::{Agent, Files, Window};
+use crate::clock::Clock;
+use crate::evidence::kernel_file;
+use crate::prompt::Salt;
+use crate::records::AgentRecord;
+use crate::replay::{
+    ProgressSink, ReplayConfig, RequestLimits, RunIdentity, RunSummary, Tuning, run,
+};
+use crate::rundir::{GatewayFile, SloFile, write_json};
+use crate::schedule::Schedule;
+
+/// What every cell needs.
+pub(super) struct Bench<'a> {
+    pub(super) prepared: &'a Prepared,
+    pub(super) agents: &'a [Agent<'a>],
+    pub(super) slo: &'a SloFile,
+    pub(super) clock: &'a dyn Clock,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// One cell to measure.
+pub(super) struct Cell<'a> {
+    pub(super) arm: &'a Arm,
+    pub(super) schedule: &'a Schedule,
+    pub(super) repetition: u32,
+    /// Name in the agents' windows and in the salt.
+    pub(super) label: &'a str,
+    pub(super) out: PathBuf,
+}
+
+/// What came of it.
+pub(super) struct Measured {
+    pub(super) summary: RunSummary,
+    pub(super) gateway: GatewayFile,
+}
+
+impl Bench<'_> {
+    /// Measures a cell and writes all its files, `run.json` last: its presence says that the cell is whole.
+    pub(super) fn measure(
+        &self,
+        cell: &Cell<'_>,
+        progress: &mut dyn ProgressSink,
+    ) -> Result<Measured, RunError> {
+        // What a crash left of this repetition is not a repetition.
+        if cell.out.exists() {
+            std::fs::remove_dir_all(&cell.out).map_err(RunError::io(&cell.out))?;
+        }
+        std::fs::create_dir_all(&cell.out).map_err(RunError::io(&cell.out))?;
+        let control = &self.prepared.control;
+        let gateway = self.prepared.gateway(cell.arm);
+        let before = gateway.snapshot(control);
+        let windows: Vec<Window> =
+            self.agents.iter().map(|agent| agent.open(control, cell.label)).collect();
+        let replayed = self.replay(cell, progress);
+        let agents = self.close(&windows, &cell.out);
+        let mut summary = replayed?;
+        let after = gateway.snapshot(control);
+        let blocks = self.prepared.campaign.keys().thresholds.prefix_blocks;
+        let repeated = prefix::repeated(&self.prepared.trace, cell.schedule, blocks);
+        let gateway = gateway.file(before, after, repeated);
+        write_json(&cell.out.join("gateway.json"), &gateway)?;
+        summary.run.agents = agents;
+        summary.run.write(&cell.out.join("run.json"))?;
+        Ok(Measured { summary, gateway })
+    }
+
+    fn replay(
+        &self,
+        cell: &Cell<'_>,
+        progress: &mut dyn ProgressSink,
+    ) -> Result<RunSummary, RunError> {
+        let keys = self.prepared.campaign.keys();
+        let salt = Salt::derive(keys.seed, cell.label, cell.schedule.rate_rps(), cell.repetition);
+        let stall_ns = std::time::Duration::from_secs_f64(keys.slo.stall_s).as_nanos();
+        let config = ReplayConfig {
+            identity: RunIdentity { arm: cell.arm.keys.name.clone(), repetition: cell.repetition },
+            target: &cell.arm.target,
+            bearer: self.prepared.bearer.as_ref(),
+            trace: &self.prepared.trace,
+            schedule: cell.schedule,
+            body: &self.prepared.body,
+            salt: Some(salt),
+            limits: RequestLimits {
+                deadline_ns: self.slo.deadline_ns,
+                stall_ns: u64::try_from(stall_ns).unwrap_or(u64::MAX),
+            },
+            out: &cell.out,
+            workers: None,
+            tuning: Tuning::default(),
+        };
+        Ok(run(&config, self.clock, self.stop, progress)?)
+    }
+
+    fn close(&self, windows: &[Window], out: &Path) -> Vec<AgentRecord> {
+        let several = self.agents.len() > 1;
+        let close = |(agent, window): (&Agent<'_>, &Window)| {
+            let kernel = out.join(kernel_file(agent.name(), several));
+            let inflight = out.join(inflight_file(agent.name(), several));
+            let files = Files { kernel: &kernel, inflight: &inflight };
+            agent.close(&self.prepared.control, window, files)
+        };
+        self.agents.iter().zip(windows).map(close).collect()
+    }
+}
+
+pub(super) fn inflight_file(agent: &str, several: bool) -> String {
+    if several { format!("inflight-{agent}.jsonl") } else { "inflight.jsonl".to_owned() }
+}

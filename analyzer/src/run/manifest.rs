@@ -1,0 +1,53 @@
+//! The manifest: hashes of everything that is decided, taken before the first measured send.
+
+use std::collections::BTreeMap;
+
+use super::RunError;
+use super::prepare::Prepared;
+use crate::evidence::HealthFile;
+use crate::records::{ScheduleRecord, Versioned as _, schedule_sha256, sha256_hex};
+use crate::rundir::Manifest;
+
+/// Schedules of every repetition up to the cap: later repetitions are pre-registered too.
+pub(super) fn manifest(prepared: &Prepared, health: &HealthFile) -> Result<Manifest, RunError> {
+    let keys = prepared.campaign.keys();
+    let mut schedules = BTreeMap::new();
+    for rate in prepared.campaign.rates() {
+        for repetition in 1..=keys.load.max_repetitions {
+            let schedule = prepared.schedule("any", rate, repetition, None)?;
+            let records = schedule.requests().iter().map(ScheduleRecord::from);
+            schedules.insert(format!("r{rate}/rep{repetition}"), schedule_sha256(records)?);
+        }
+    }
+    Ok(Manifest {
+        schema: Manifest::SCHEMA.to_owned(),
+        name: keys.name.clone(),
+        campaign_sha256: sha256_hex(prepared.campaign.bytes()),
+        trace_source_sha256: sha256_hex(&prepared.trace_source),
+        trace_sha256: sha256_hex(&prepared.trace_lines),
+        trace_origin: prepared.trace_origin.clone(),
+        schedules,
+        fleet_fingerprint: fingerprint(prepared, health)?,
+        goodput_version: env!("CARGO_PKG_VERSION").to_owned(),
+        kernel: kernel_release(),
+        without_agent: prepared.options.without_agent,
+        overrides: Vec::new(),
+    })
+}
+
+/// What must not change between phases: who serves what where.
+fn fingerprint(prepared: &Prepared, health: &HealthFile) -> Result<String, RunError> {
+    let arms: Vec<_> = prepared.arms.iter().map(|arm| (&arm.keys.name, &arm.keys.vip)).collect();
+    let backends: Vec<_> = health
+        .backends
+        .iter()
+        .map(|backend| (&backend.address, &backend.models, backend.max_model_len))
+        .collect();
+    Ok(sha256_hex(&serde_json::to_vec(&(arms, backends))?))
+}
+
+fn kernel_release() -> String {
+    nix::sys::utsname::uname()
+        .map(|name| name.release().to_string_lossy().into_owned())
+        .unwrap_or_else(|_| "unknown".to_owned())
+}

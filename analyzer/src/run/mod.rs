@@ -1,0 +1,18 @@
+//! `goodput run`: the phases in order, from one campaign file to one verdict.
+
+mod baseline;
+mod cell;
+mod error;
+mod finish;
+mod manifest;
+mod order;
+mod phases;
+mod prefix;
+mod prepare;
+mod reporter;
+
+pub use error::RunError;
+pub use finish::{Judged, analyze_dir};
+pub use phases::run;
+pub use prepare::{Existing, RunOptions};
+pub use reporter::{Reporter, SilentReporter, Step};

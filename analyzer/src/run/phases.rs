@@ -1,0 +1,314 @@
+//! The phases, in order.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::RunError;
+use super::baseline;
+use super::cell::{Bench, Cell, inflight_file};
+use super::finish::{Judged, analyze_dir};
+use super::manifest::manifest;
+use super::order::order;
+use super::prepare::{Arm, Existing, Prepared, RunOptions};
+use super::reporter::{Reporter, Step};
+use crate::agent_client::Agent;
+use crate::campaign::Campaign;
+use crate::clock::{Clock, SystemClock};
+use crate::evidence::HealthFile;
+use crate::health::{Readiness, ReadinessTarget, Vip, check};
+use crate::probe::concentration;
+use crate::records::{Versioned as _, read_lines};
+use crate::rundir::{
+    InflightRow, Manifest, ProbeFile, SloFile, TargetKind, read_json, read_optional, write_json,
+};
+
+/// Runs a campaign to its verdict.
+///
+/// # Errors
+/// [`RunError`]. Before phase 0 has passed nothing is written; what was measured later stays.
+pub fn run(
+    campaign: &Path,
+    options: RunOptions,
+    stop: &AtomicBool,
+    reporter: &mut dyn Reporter,
+) -> Result<Judged, RunError> {
+    let prepared = Prepared::new(Campaign::load(campaign)?, options)?;
+    let agents = prepared.agents()?;
+    reporter.phase("phase 0: health");
+    let health = health(&prepared)?;
+    check_agents(&prepared, &agents)?;
+    let clock = SystemClock;
+    register(&prepared, &health, reporter)?;
+    let slo = slo(&prepared, &clock, stop, reporter)?;
+    let bench = Bench { prepared: &prepared, agents: &agents, slo: &slo, clock: &clock, stop };
+    let path = prepared.dir.file("health.jsonl");
+    let readiness = Readiness::start(&path, readiness_targets(&prepared), Arc::new(clock))?;
+    let measured = probes(&bench, reporter).and_then(|()| cells(&bench, reporter));
+    readiness.finish()?;
+    measured?;
+    reporter.phase("phases 4 and 5: analyze and verify");
+    analyze_dir(prepared.dir.root())
+}
+
+fn health(prepared: &Prepared) -> Result<HealthFile, RunError> {
+    for arm in &prepared.arms {
+        let unreachable = |source| {
+            RunError::Unhealthy(format!(
+                "unreachable VIP {} of arm {}: {source}",
+                arm.keys.vip, arm.keys.name
+            ))
+        };
+        arm.target.check().map_err(unreachable)?;
+    }
+    let backends = &prepared.campaign.keys().backend;
+    let addresses: Vec<String> = backends.iter().map(|backend| backend.address.clone()).collect();
+    let rate = prepared.campaign.rates().first().copied().unwrap_or(1.0);
+    let ids = prepared.schedule("health", rate, 0, None)?;
+    let vips: Vec<Vip<'_>> = prepared
+        .arms
+        .iter()
+        .zip(ids.requests().iter().cycle())
+        .map(|(arm, planned)| Vip {
+            arm: &arm.keys.name,
+            url: &arm.keys.vip,
+            target: &arm.target,
+            trace_id: planned.trace_id,
+        })
+        .collect();
+    let (control, bearer) = (&prepared.control, prepared.bearer.as_ref());
+    let health = check(control, &SystemClock, &vips, &addresses, &prepared.body, bearer)?;
+    if health.ok { Ok(health) } else { Err(RunError::Unhealthy(failures(&health))) }
+}
+
+fn failures(health: &HealthFile) -> String {
+    let vips = health.vips.iter().filter(|vip| !vip.ok).map(|vip| {
+        let (arm, url, class, detail) = (&vip.arm, &vip.vip, &vip.class, &vip.detail);
+        format!("VIP {url} of arm {arm} did not complete a request ({class}: {detail})")
+    });
+    let backends = health.backends.iter().filter(|backend| !backend.ok);
+    let backends =
+        backends.map(|backend| format!("backend {}: {}", backend.address, backend.detail));
+    let all: Vec<String> = vips.chain(backends).collect();
+    format!("{}; bring them up before measuring", all.join("; "))
+}
+
+fn check_agents(prepared: &Prepared, agents: &[Agent<'_>]) -> Result<(), RunError> {
+    for agent in agents {
+        agent
+            .status(&prepared.control)
+            .map_err(|source| RunError::Agent { name: agent.name().to_owned(), source })?;
+    }
+    Ok(())
+}
+
+/// Makes the run directory and puts down what is pre-registered, or checks that it still holds.
+fn register(
+    prepared: &Prepared,
+    health: &HealthFile,
+    reporter: &mut dyn Reporter,
+) -> Result<(), RunError> {
+    let (dir, root) = (&prepared.dir, prepared.dir.root());
+    let manifest = manifest(prepared, health)?;
+    let resumed =
+        prepared.options.existing == Existing::Resume && dir.file("manifest.json").exists();
+    if resumed {
+        let then: Manifest = read_json(&dir.file("manifest.json"))?;
+        let same = then == manifest;
+        reporter.note("continuing: finished repetitions are kept");
+        return if same { Ok(()) } else { Err(RunError::ResumeDiffers { path: root.to_owned() }) };
+    }
+    if root.exists() {
+        std::fs::remove_dir_all(root).map_err(RunError::io(root))?;
+    }
+    std::fs::create_dir_all(root).map_err(RunError::io(root))?;
+    for (name, bytes) in
+        [("campaign.toml", prepared.campaign.bytes()), ("trace.jsonl", &prepared.trace_lines)]
+    {
+        let path = dir.file(name);
+        std::fs::write(&path, bytes).map_err(RunError::io(&path))?;
+    }
+    write_json(&dir.file("health.json"), health)?;
+    Ok(write_json(&dir.file("manifest.json"), &manifest)?)
+}
+
+fn slo(
+    prepared: &Prepared,
+    clock: &dyn Clock,
+    stop: &AtomicBool,
+    reporter: &mut dyn Reporter,
+) -> Result<SloFile, RunError> {
+    let path = prepared.dir.file("slo.json");
+    if let Some(slo) = read_optional(&path)? {
+        return Ok(slo);
+    }
+    let partial = prepared.dir.file("baseline");
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial).map_err(RunError::io(&partial))?;
+    }
+    reporter.phase("SLO");
+    let slo = baseline::slo(prepared, clock, stop, reporter)?;
+    write_json(&path, &slo)?;
+    reporter.note(&format!(
+        "SLO: TTFT {:.1} ms, TPOT {:.3} ms, deadline {:.0} ms",
+        slo.ttft_ns as f64 / 1e6,
+        slo.tpot_ns as f64 / 1e6,
+        slo.deadline_ns as f64 / 1e6
+    ));
+    Ok(slo)
+}
+
+fn readiness_targets(prepared: &Prepared) -> Vec<ReadinessTarget> {
+    let vips = prepared.arms.iter().map(|arm| ReadinessTarget {
+        kind: TargetKind::Vip,
+        name: arm.keys.vip.clone(),
+        url: format!("{}/v1/models", arm.keys.vip.trim_end_matches('/')),
+        token: prepared.token.clone(),
+    });
+    let backends = prepared.campaign.keys().backend.iter().map(|backend| ReadinessTarget {
+        kind: TargetKind::Backend,
+        name: backend.address.clone(),
+        url: format!("http://{}/v1/models", backend.address),
+        token: None,
+    });
+    vips.chain(backends).collect()
+}
+
+/// Phase 2 for every arm that lacks it.
+fn probes(bench: &Bench<'_>, reporter: &mut dyn Reporter) -> Result<(), RunError> {
+    let prepared = bench.prepared;
+    reporter.phase("phase 2: mechanism probe");
+    for (index, arm) in prepared.arms.iter().enumerate() {
+        let path = prepared.dir.probe(&arm.keys.name);
+        if path.exists() {
+            continue;
+        }
+        let file = probe(bench, arm, (index + 1, prepared.arms.len()), reporter)?;
+        for mismatch in &file.gateway.mismatches {
+            reporter.note(&format!("MODE_MISMATCH in arm {}: {mismatch}", arm.keys.name));
+        }
+        write_json(&path, &file)?;
+    }
+    Ok(())
+}
+
+fn probe(
+    bench: &Bench<'_>,
+    arm: &Arm,
+    (number, of): (usize, usize),
+    reporter: &mut dyn Reporter,
+) -> Result<ProbeFile, RunError> {
+    let prepared = bench.prepared;
+    let keys = prepared.campaign.keys();
+    let seconds = prepared.options.probe_seconds.unwrap_or(keys.probe.seconds);
+    let rows = prepared.trace.rows().len();
+    let lowest = prepared.campaign.rates().first().copied().unwrap_or(1.0);
+    let rate = keys.probe.rate_rps.unwrap_or_else(|| lowest.min(rows as f64 / seconds));
+    let requests = burst(rate, seconds, rows);
+    let schedule =
+        prepared.schedule(&format!("{}-probe", arm.keys.name), rate, 0, Some(requests))?;
+    let label = format!("{} probe", arm.keys.name);
+    let out = prepared.dir.root().join("probe").join(&arm.keys.name);
+    let cell = Cell { arm, schedule: &schedule, repetition: 0, label: &label, out: out.clone() };
+    let step = Step { label: label.clone(), number, of, seconds_left: seconds };
+    let measured = bench.measure(&cell, reporter.step(&step, requests as u64).as_mut())?;
+    interrupted(bench)?;
+    let several = bench.agents.len() > 1;
+    let mut rows: Vec<InflightRow> = Vec::new();
+    for agent in bench.agents {
+        let path = out.join(inflight_file(agent.name(), several));
+        if path.exists() {
+            rows.extend(read_lines(&path)?.records);
+        }
+    }
+    let backends: Vec<(String, String)> = keys
+        .backend
+        .iter()
+        .map(|backend| (backend.address.clone(), backend.role.clone()))
+        .collect();
+    Ok(ProbeFile {
+        schema: ProbeFile::SCHEMA.to_owned(),
+        arm: arm.keys.name.clone(),
+        seconds,
+        requests: measured.summary.run.attempted,
+        completed: measured.summary.delivered(),
+        concentration: concentration(&rows, &backends, !rows.is_empty()),
+        gateway: measured.gateway,
+    })
+}
+
+/// Requests of a burst, at least one and at most all rows.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive and cut to the number of rows"
+)]
+fn burst(rate: f64, seconds: f64, rows: usize) -> usize {
+    ((rate * seconds).round() as usize).clamp(1, rows)
+}
+
+/// Phase 3: one warm-up per arm, then repetitions outermost.
+fn cells(bench: &Bench<'_>, reporter: &mut dyn Reporter) -> Result<(), RunError> {
+    reporter.phase("phase 3: replay");
+    let todo = todo(bench.prepared);
+    let size = bench.prepared.trace.rows().len();
+    let mut left: f64 = todo.iter().map(|cell| size as f64 / cell.rate).sum();
+    for (index, next) in todo.iter().enumerate() {
+        let prepared = bench.prepared;
+        let arm = &prepared.arms[next.arm];
+        let warmup =
+            (next.repetition == 0).then(|| prepared.campaign.keys().warmup.requests.min(size));
+        let schedule = prepared.schedule(&arm.keys.name, next.rate, next.repetition, warmup)?;
+        let out = prepared.dir.repetition(&arm.keys.name, next.rate, next.repetition);
+        let label = crate::analyze::place(&arm.keys.name, Some(next.rate), Some(next.repetition));
+        let (number, of) = (index + 1, todo.len());
+        let step = Step { label, number, of, seconds_left: left };
+        let requests = schedule.requests().len() as u64;
+        let cell = Cell {
+            arm,
+            schedule: &schedule,
+            repetition: next.repetition,
+            label: &arm.keys.name,
+            out,
+        };
+        bench.measure(&cell, reporter.step(&step, requests).as_mut())?;
+        interrupted(bench)?;
+        left -= size as f64 / next.rate;
+    }
+    Ok(())
+}
+
+fn interrupted(bench: &Bench<'_>) -> Result<(), RunError> {
+    if bench.stop.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
+}
+
+/// A cell that is still to be measured.
+struct Todo {
+    arm: usize,
+    rate: f64,
+    repetition: u32,
+}
+
+fn todo(prepared: &Prepared) -> Vec<Todo> {
+    let rates = prepared.campaign.rates();
+    let lowest = rates.first().copied().unwrap_or(1.0);
+    let arms = prepared.arms.len();
+    let seed = prepared.campaign.keys().seed;
+    let warmups = (0..arms).map(|arm| Todo { arm, rate: lowest, repetition: 0 });
+    let measured = (1..=prepared.repetitions()).flat_map(|repetition| {
+        let order = order(arms, seed, repetition);
+        rates.iter().flat_map(move |rate| {
+            let cells: Vec<Todo> =
+                order.iter().map(|arm| Todo { arm: *arm, rate: *rate, repetition }).collect();
+            cells
+        })
+    });
+    warmups.chain(measured).filter(|cell| !recorded(prepared, cell)).collect()
+}
+
+/// Whole, by its `run.json`. An interrupted repetition has one too, and is measured again.
+fn recorded(prepared: &Prepared, cell: &Todo) -> bool {
+    let name = &prepared.arms[cell.arm].keys.name;
+    let path = prepared.dir.repetition(name, cell.rate, cell.repetition).join("run.json");
+    crate::records::RunRecord::read(&path).is_ok_and(|run| !run.interrupted)
+}

@@ -15,6 +15,7 @@ pub mod probe;
 pub mod prompt;
 pub mod records;
 pub mod replay;
+pub mod report;
 pub mod run;
 pub mod rundir;
 pub mod schedule;

@@ -3,10 +3,17 @@
 //! Exit codes: 0 done, 1 done but the answer is no (a gate failed, a what-if was printed), 2 bad input
 //! or environment, with a message that names the mend.
 
+mod analyze;
+mod campaign_progress;
+mod health;
+mod judged;
+mod probe;
 mod progress;
 pub(crate) mod replay;
 mod replay_summary;
+mod run;
 pub(crate) mod signals;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -25,14 +32,29 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a campaign: health, SLO, probe, replay, analysis, verdict
+    Run(run::Args),
+    /// Phase 0 alone: a real request through every VIP, the models of every backend
+    Health(health::Args),
+    /// Phase 2 alone: how a burst lies on the backends, and the mode read back
+    Probe(probe::Args),
     /// Replay a trace against one URL and record every request
     Replay(replay::Args),
+    /// Analyze a run directory again
+    Analyze(analyze::Args),
+    /// Judge a run directory again
+    Verify(verify::Args),
 }
 
 /// Runs the chosen subcommand; an error is printed with its whole chain of causes and becomes exit code 2.
 pub(crate) fn run(cli: &Cli) -> ExitCode {
     let result = match &cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Health(args) => health::run(args),
+        Command::Probe(args) => probe::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Analyze(args) => analyze::run(args),
+        Command::Verify(args) => verify::run(args),
     };
     result.unwrap_or_else(|error| {
         eprintln!("goodput: {error:#}");

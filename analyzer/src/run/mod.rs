@@ -13,6 +13,6 @@ mod reporter;
 
 pub use error::RunError;
 pub use finish::{Judged, analyze_dir};
-pub use phases::run;
+pub use phases::{check_health, probe_only, run};
 pub use prepare::{Existing, RunOptions};
 pub use reporter::{Reporter, SilentReporter, Step};

@@ -51,6 +51,39 @@ pub fn run(
     analyze_dir(prepared.dir.root())
 }
 
+/// Phase 0 alone, without writing anything.
+///
+/// # Errors
+/// [`RunError`] for a bad campaign; a service that fails is in the result.
+pub fn check_health(campaign: &Path) -> Result<HealthFile, RunError> {
+    let prepared = Prepared::new(Campaign::load(campaign)?, RunOptions::anywhere())?;
+    asked(&prepared)
+}
+
+/// Phases 0 and 2 alone, with the SLO that the probe's deadline needs.
+///
+/// # Errors
+/// [`RunError`].
+pub fn probe_only(
+    campaign: &Path,
+    options: RunOptions,
+    stop: &AtomicBool,
+    reporter: &mut dyn Reporter,
+) -> Result<Vec<ProbeFile>, RunError> {
+    let prepared = Prepared::new(Campaign::load(campaign)?, options)?;
+    let agents = prepared.agents()?;
+    reporter.phase("phase 0: health");
+    let health = health(&prepared)?;
+    check_agents(&prepared, &agents)?;
+    let clock = SystemClock;
+    register(&prepared, &health, reporter)?;
+    let slo = slo(&prepared, &clock, stop, reporter)?;
+    let bench = Bench { prepared: &prepared, agents: &agents, slo: &slo, clock: &clock, stop };
+    probes(&bench, reporter)?;
+    let arms = prepared.arms.iter().map(|arm| prepared.dir.probe(&arm.keys.name));
+    Ok(arms.map(|path| read_json(&path)).collect::<Result<_, _>>()?)
+}
+
 fn health(prepared: &Prepared) -> Result<HealthFile, RunError> {
     for arm in &prepared.arms {
         let unreachable = |source| {
@@ -61,6 +94,11 @@ fn health(prepared: &Prepared) -> Result<HealthFile, RunError> {
         };
         arm.target.check().map_err(unreachable)?;
     }
+    let health = asked(prepared)?;
+    if health.ok { Ok(health) } else { Err(RunError::Unhealthy(failures(&health))) }
+}
+
+fn asked(prepared: &Prepared) -> Result<HealthFile, RunError> {
     let backends = &prepared.campaign.keys().backend;
     let addresses: Vec<String> = backends.iter().map(|backend| backend.address.clone()).collect();
     let rate = prepared.campaign.rates().first().copied().unwrap_or(1.0);
@@ -77,8 +115,7 @@ fn health(prepared: &Prepared) -> Result<HealthFile, RunError> {
         })
         .collect();
     let (control, bearer) = (&prepared.control, prepared.bearer.as_ref());
-    let health = check(control, &SystemClock, &vips, &addresses, &prepared.body, bearer)?;
-    if health.ok { Ok(health) } else { Err(RunError::Unhealthy(failures(&health))) }
+    Ok(check(control, &SystemClock, &vips, &addresses, &prepared.body, bearer)?)
 }
 
 fn failures(health: &HealthFile) -> String {

@@ -40,6 +40,13 @@ pub struct RunOptions {
     pub probe_seconds: Option<f64>,
 }
 
+impl RunOptions {
+    /// For what writes nothing: a run that is there does not matter.
+    pub(super) fn anywhere() -> Self {
+        Self { existing: Existing::Resume, without_agent: true, ..Self::default() }
+    }
+}
+
 /// An arm, resolved.
 #[derive(Debug)]
 pub(super) struct Arm {

@@ -20,22 +20,22 @@ pub trait Versioned {
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The file system said no.
-    #[error("{path}: {source}: check the path, its permissions and the space left", path = path.display())]
+    #[error("{path}: {cause}: check the path, its permissions and the space left", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A line is no record.
-    #[error("{path}:{line}: {source}: the file was changed or is of another version; record it anew", path = path.display())]
+    #[error("{path}:{line}: {cause}: the file was changed or is of another version; record it anew", path = path.display())]
     Json {
         /// The file.
         path: PathBuf,
         /// Line, from 1.
         line: usize,
         /// Why.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// Another schema.
     #[error("{path}:{line}: schema is {found}, expected {expected}: use the version of goodput that wrote it", path = path.display())]
@@ -52,8 +52,8 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    pub(super) fn io(path: &Path, source: io::Error) -> Self {
-        Self::Io { path: path.to_owned(), source }
+    pub(super) fn io(path: &Path, cause: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), cause }
     }
 }
 
@@ -76,7 +76,7 @@ impl<T: Serialize> LineWriter<T> {
             .append(true)
             .create_new(true)
             .open(path)
-            .map_err(|source| RecordError::io(path, source))?;
+            .map_err(|cause| RecordError::io(path, cause))?;
         Ok(Self { file, path: path.to_owned(), line: Vec::new(), kind: PhantomData })
     }
 
@@ -86,13 +86,13 @@ impl<T: Serialize> LineWriter<T> {
     /// [`RecordError::Io`] or [`RecordError::Json`].
     pub fn append(&mut self, record: &T) -> Result<(), RecordError> {
         self.line.clear();
-        serde_json::to_writer(&mut self.line, record).map_err(|source| RecordError::Json {
+        serde_json::to_writer(&mut self.line, record).map_err(|cause| RecordError::Json {
             path: self.path.clone(),
             line: 0,
-            source,
+            cause,
         })?;
         self.line.push(b'\n');
-        self.file.write_all(&self.line).map_err(|source| RecordError::io(&self.path, source))
+        self.file.write_all(&self.line).map_err(|cause| RecordError::io(&self.path, cause))
     }
 
     /// Waits until all lines are on the disk.
@@ -100,7 +100,7 @@ impl<T: Serialize> LineWriter<T> {
     /// # Errors
     /// [`RecordError::Io`].
     pub fn sync(&self) -> Result<(), RecordError> {
-        self.file.sync_data().map_err(|source| RecordError::io(&self.path, source))
+        self.file.sync_data().map_err(|cause| RecordError::io(&self.path, cause))
     }
 }
 
@@ -118,7 +118,7 @@ pub struct Lines<T> {
 /// # Errors
 /// Every [`RecordError`]. A torn last line is no error.
 pub fn read_lines<T: DeserializeOwned + Versioned>(path: &Path) -> Result<Lines<T>, RecordError> {
-    let bytes = std::fs::read(path).map_err(|source| RecordError::io(path, source))?;
+    let bytes = std::fs::read(path).map_err(|cause| RecordError::io(path, cause))?;
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     let mut records = Vec::new();
     for (index, line) in bytes[..whole].split_inclusive(|&byte| byte == b'\n').enumerate() {
@@ -132,7 +132,7 @@ pub(super) fn parse_line<T: DeserializeOwned + Versioned>(
     path: &Path,
     line: usize,
 ) -> Result<T, RecordError> {
-    let json = |source| RecordError::Json { path: path.to_owned(), line, source };
+    let json = |cause| RecordError::Json { path: path.to_owned(), line, cause };
     // The schema is judged first: another version's fields would only confuse the message.
     let value: Value = serde_json::from_slice(bytes).map_err(json)?;
     let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing");

@@ -91,12 +91,12 @@ impl RunRecord {
     /// # Errors
     /// [`RecordError`].
     pub fn write(&self, path: &Path) -> Result<(), RecordError> {
-        let json = |source| RecordError::Json { path: path.to_owned(), line: 0, source };
+        let json = |cause| RecordError::Json { path: path.to_owned(), line: 0, cause };
         let mut bytes = serde_json::to_vec_pretty(self).map_err(json)?;
         bytes.push(b'\n');
         let partial = path.with_extension("json.partial");
-        std::fs::write(&partial, &bytes).map_err(|source| RecordError::io(&partial, source))?;
-        std::fs::rename(&partial, path).map_err(|source| RecordError::io(path, source))
+        std::fs::write(&partial, &bytes).map_err(|cause| RecordError::io(&partial, cause))?;
+        std::fs::rename(&partial, path).map_err(|cause| RecordError::io(path, cause))
     }
 
     /// Reads the file.
@@ -104,7 +104,7 @@ impl RunRecord {
     /// # Errors
     /// [`RecordError`].
     pub fn read(path: &Path) -> Result<Self, RecordError> {
-        let bytes = std::fs::read(path).map_err(|source| RecordError::io(path, source))?;
+        let bytes = std::fs::read(path).map_err(|cause| RecordError::io(path, cause))?;
         parse_line(&bytes, path, 1)
     }
 }

@@ -226,13 +226,22 @@ impl Connection {
             self.coalesced = Some(coalesced(report, received, capacity));
         }
         // What is still queued behind the end of the response is not read any more, but it is there.
-        let queued = received.queued.filter(|_| report.complete).map_or(0, u64::from);
+        let queued = received.queued.filter(|_| report.complete).map_or(0, |hint| self.left(hint));
         let excess = u64::try_from(bytes.len() - report.consumed).unwrap_or(u64::MAX) + queued;
         if excess > 0 {
             self.timeline.excess(excess);
         }
         let broken = matches!(self.timeline.record().framing, Framing::Invalid { .. });
         report.complete || broken
+    }
+
+    /// Bytes that stay queued. A hint of 1 is ambiguous: the kernel also gives it for an empty queue once
+    /// the peer has closed, so that callers read on to the end of the stream.
+    fn left(&self, hint: u32) -> u64 {
+        match hint {
+            1 => receive(self.socket.as_fd(), &mut [0]).map_or(0, |last| last.len as u64),
+            hint => u64::from(hint),
+        }
     }
 
     /// The kernel's stamp where there is a credible one, else the client's clock.

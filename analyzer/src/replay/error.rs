@@ -13,25 +13,23 @@ pub enum ReplayError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The directory of the repetition.
-    #[error("{path}: {source}: check that the directory can be made and written", path = path.display())]
+    #[error("{path}: {cause}: check that the directory can be made and written", path = path.display())]
     Directory {
         /// The directory.
         path: std::path::PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A body or schedule line could not be written as JSON.
-    #[error("cannot write JSON: {0}")]
+    #[error("cannot write JSON")]
     Json(#[from] serde_json::Error),
     /// The event loop itself failed.
-    #[error(
-        "the event loop failed in {call}: {source}: check the limits on open files (ulimit -n)"
-    )]
+    #[error("the event loop failed in {call}: {cause}: check the limits on open files (ulimit -n)")]
     Loop {
         /// The system call.
         call: &'static str,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Delivered, single-token and error classes do not add up to the rows of the schedule.
     #[error(
@@ -55,6 +53,6 @@ pub enum ReplayError {
 
 impl ReplayError {
     pub(super) fn in_call(call: &'static str) -> impl FnOnce(nix::Error) -> Self {
-        move |errno| Self::Loop { call, source: errno.into() }
+        move |errno| Self::Loop { call, cause: errno.into() }
     }
 }

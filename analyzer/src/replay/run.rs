@@ -71,7 +71,7 @@ pub fn run(
 fn write_schedule(config: &ReplayConfig<'_>) -> Result<String, ReplayError> {
     let out = config.out;
     std::fs::create_dir_all(out)
-        .map_err(|source| ReplayError::Directory { path: out.to_owned(), source })?;
+        .map_err(|cause| ReplayError::Directory { path: out.to_owned(), cause })?;
     write_new(&out.join("schedule.jsonl"), &schedule_lines(config.schedule)?)?;
     Ok(schedule_sha256(config.schedule.requests().iter().map(ScheduleRecord::from))?)
 }
@@ -79,10 +79,10 @@ fn write_schedule(config: &ReplayConfig<'_>) -> Result<String, ReplayError> {
 fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ReplayError> {
     use std::io::Write as _;
     let mut file = std::fs::File::create_new(path)
-        .map_err(|source| ReplayError::Directory { path: path.to_owned(), source })?;
+        .map_err(|cause| ReplayError::Directory { path: path.to_owned(), cause })?;
     file.write_all(bytes)
         .and_then(|()| file.sync_data())
-        .map_err(|source| ReplayError::Directory { path: path.to_owned(), source })
+        .map_err(|cause| ReplayError::Directory { path: path.to_owned(), cause })
 }
 
 /// Where the workers meet before the window opens.

@@ -13,12 +13,12 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// No URL.
-    #[error("{url} is not a URL ({source}): write http://host:port")]
+    #[error("{url} is not a URL ({cause}): write http://host:port")]
     Syntax {
         /// As given.
         url: String,
         /// Why.
-        source: <Url as std::str::FromStr>::Err,
+        cause: <Url as std::str::FromStr>::Err,
     },
     /// TLS.
     #[error("{0}: https is not supported yet: replay against the plain http port of the service")]
@@ -30,23 +30,23 @@ pub enum TargetError {
     #[error("{0}: give scheme, host, port and path only; a token goes into a file (--token-file)")]
     Extra(String),
     /// The name does not resolve.
-    #[error("{host}: cannot resolve ({source}): check the name or give an address")]
+    #[error("{host}: cannot resolve ({cause}): check the name or give an address")]
     Resolve {
         /// Host and port.
         host: String,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// It resolves to nothing.
     #[error("{0}: resolves to no address: check the name or give an address")]
     NoAddress(String),
     /// Nothing listens.
-    #[error("{address}: cannot connect ({source}): start the service, or correct the URL")]
+    #[error("{address}: cannot connect ({cause}): start the service, or correct the URL")]
     Unreachable {
         /// The address.
         address: SocketAddr,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -65,7 +65,7 @@ impl Target {
     /// Every [`TargetError`] but [`TargetError::Unreachable`].
     pub fn resolve(url: &str) -> Result<Self, TargetError> {
         let parsed: Url =
-            url.parse().map_err(|source| TargetError::Syntax { url: url.to_owned(), source })?;
+            url.parse().map_err(|cause| TargetError::Syntax { url: url.to_owned(), cause })?;
         match parsed.scheme() {
             "http" => {}
             "https" => return Err(TargetError::Tls(url.to_owned())),
@@ -109,7 +109,7 @@ impl Target {
     pub fn check(&self) -> Result<(), TargetError> {
         TcpStream::connect_timeout(&self.address, CHECK_TIMEOUT)
             .map(drop)
-            .map_err(|source| TargetError::Unreachable { address: self.address, source })
+            .map_err(|cause| TargetError::Unreachable { address: self.address, cause })
     }
 }
 
@@ -119,7 +119,7 @@ fn first_address(host: &str, port: u16) -> Result<SocketAddr, TargetError> {
     let named = || format!("{host}:{port}");
     (bare, port)
         .to_socket_addrs()
-        .map_err(|source| TargetError::Resolve { host: named(), source })?
+        .map_err(|cause| TargetError::Resolve { host: named(), cause })?
         .next()
         .ok_or_else(|| TargetError::NoAddress(named()))
 }

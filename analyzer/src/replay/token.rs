@@ -10,12 +10,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum TokenError {
     /// Not readable.
-    #[error("{path}: cannot read the token ({source}): check the path and its permissions", path = path.display())]
+    #[error("{path}: cannot read the token ({cause}): check the path and its permissions", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Empty, or with characters that a header field cannot carry.
     #[error("{path}: not one token of visible ASCII characters: write the token alone on one line", path = path.display())]
@@ -42,7 +42,7 @@ impl BearerToken {
     /// Every [`TokenError`].
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|source| TokenError::Io { path: path.to_owned(), source })?;
+            .map_err(|cause| TokenError::Io { path: path.to_owned(), cause })?;
         let token = text.trim();
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(TokenError::Content { path: path.to_owned() });

@@ -9,12 +9,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The file could not be read.
-    #[error("{path}: cannot read the trace ({source}): check the path and its permissions", path = path.display())]
+    #[error("{path}: cannot read the trace ({cause}): check the path and its permissions", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A row is wrong.
     #[error("{path}:{line}: {flaw}", path = path.display())]

@@ -38,7 +38,7 @@ impl Default for LoadOptions {
 /// Every [`TraceError`].
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Trace, TraceError> {
     let bytes =
-        std::fs::read(path).map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
+        std::fs::read(path).map_err(|cause| TraceError::Io { path: path.to_owned(), cause })?;
     parse(&bytes, path, options)
 }
 

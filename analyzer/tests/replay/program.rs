@@ -1,17 +1,15 @@
 //! `goodput replay` as a program: bad input, interruption, a kill.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use crate::server::{Exchange, HEAD, log, serve, tail, token, trace_text};
 use analyzer::outcome::Class;
 use analyzer::records::{RequestRecord, RunRecord, ScheduleRecord, read_lines, schedule_sha256};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{HEAD, log, serve, tail, token, trace_text};
 
 const REQUESTS: usize = 12;
 const ANSWERED: usize = 3;
@@ -31,7 +29,7 @@ fn write_trace(dir: &Path) -> PathBuf {
     path
 }
 
-fn answer(mut exchange: support::Exchange) {
+fn answer(mut exchange: Exchange) {
     exchange.write(HEAD);
     exchange.write(token());
     exchange.write(token());

@@ -1,5 +1,4 @@
 //! A real HTTP server whose every step a test decides, and a trace to send to it.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

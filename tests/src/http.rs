@@ -39,6 +39,14 @@ pub fn post(url: &str, body: &Value) -> anyhow::Result<Answer> {
     send(reqwest::Client::new().post(url).json(body))
 }
 
+/// `DELETE url`.
+///
+/// # Errors
+/// When no answer comes.
+pub fn delete(url: &str) -> anyhow::Result<Answer> {
+    send(reqwest::Client::new().delete(url))
+}
+
 fn send(request: reqwest::RequestBuilder) -> anyhow::Result<Answer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

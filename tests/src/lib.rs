@@ -4,7 +4,9 @@
 //! held by a guard that ends it, however the test ends.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod binaries;
+pub mod cross_check;
 pub mod fleet;
 pub mod http;
 pub mod jsonl;
@@ -13,4 +15,5 @@ pub mod namespace;
 pub mod numbers;
 pub mod process;
 pub mod refusal;
+pub mod replay;
 pub mod trace;

@@ -1,8 +1,12 @@
 //! Network namespaces and the links between them.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::Context as _;
+use nix::sched::{CloneFlags, setns};
 
 use crate::process::check;
 
@@ -44,6 +48,24 @@ impl Namespace {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.name)).arg(program);
         command
+    }
+
+    /// Runs `action` in a thread inside: sockets that it opens belong to the namespace.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered, or `action` fails.
+    pub fn inside<T: Send>(
+        &self,
+        action: impl FnOnce() -> anyhow::Result<T> + Send,
+    ) -> anyhow::Result<T> {
+        let namespace = File::open(format!("/run/netns/{}", self.name))?;
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                setns(namespace, CloneFlags::CLONE_NEWNET).context("cannot enter the namespace")?;
+                action()
+            });
+            thread.join().unwrap_or_else(|_| anyhow::bail!("the thread inside panicked"))
+        })
     }
 
     fn ip(&self, args: &[&str]) -> Command {

@@ -7,6 +7,7 @@ mod analyze;
 mod campaign_progress;
 mod health;
 mod judged;
+mod limits;
 mod probe;
 mod progress;
 pub(crate) mod replay;
@@ -48,6 +49,7 @@ enum Command {
 
 /// Runs the chosen subcommand; an error is printed with its whole chain of causes and becomes exit code 2.
 pub(crate) fn run(cli: &Cli) -> ExitCode {
+    limits::raise_open_files();
     let result = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Health(args) => health::run(args),

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use simfleet::{Fleet, FleetConfig};
+use simfleet::{Fleet, FleetConfig, FleetError};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Arguments of `run`.
@@ -45,11 +45,14 @@ async fn serve(config: FleetConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn fall_back(config: &mut FleetConfig, name: &str) -> anyhow::Result<()> {
-    let gateway = config.gateways.iter_mut().find(|gateway| gateway.name == name);
-    let gateway = gateway.with_context(|| {
-        format!("--silent-fallback {name}: the fleet file has no gateway of that name")
-    })?;
+fn fall_back(config: &mut FleetConfig, name: &str) -> Result<(), FleetError> {
+    let Some(gateway) = config.gateways.iter_mut().find(|gateway| gateway.name == name) else {
+        return Err(FleetError::Invalid {
+            place: "--silent-fallback".to_owned(),
+            problem: format!("the fleet file has no gateway named {name}"),
+            mend: "name one of its gateways".to_owned(),
+        });
+    };
     gateway.policy.silent_fallback = true;
     Ok(())
 }

@@ -1,3 +1,15 @@
 //! goodput-agent: eBPF capture of inference streams on gateway and backend hosts.
 
+pub mod api;
 pub mod capture;
+pub mod clock;
+pub mod cmd;
+pub mod config;
+pub mod endpoint;
+pub mod flow;
+pub mod inflight;
+pub mod observation;
+pub mod privileges;
+pub mod source;
+pub mod window;
+pub mod worker;

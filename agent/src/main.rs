@@ -1,2 +1,19 @@
 //! goodput-agent: eBPF capture of inference streams on gateway and backend hosts.
-fn main() {}
+
+use std::process::ExitCode;
+
+use agent::cmd::{Cli, EXIT_USAGE};
+use clap::Parser as _;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_env("GOODPUT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match Cli::parse().execute() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("goodput-agent: {error:#}");
+            ExitCode::from(EXIT_USAGE)
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Errors of the API, each with its mend.
+
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::window::WindowError;
+
+/// A call that can't be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiError {
+    /// No or a wrong token.
+    Unauthorized,
+    /// The body can't be read.
+    BadBody(String),
+    /// No such path.
+    UnknownPath,
+    /// No such method on this path.
+    WrongMethod,
+    /// The call is about a window that can't serve it.
+    Window(WindowError),
+}
+
+#[derive(Serialize)]
+struct Body {
+    error: String,
+    mend: &'static str,
+}
+
+impl From<WindowError> for ApiError {
+    fn from(error: WindowError) -> Self {
+        Self::Window(error)
+    }
+}
+
+impl ApiError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::BadBody(_) => StatusCode::BAD_REQUEST,
+            Self::UnknownPath | Self::Window(WindowError::Unknown) => StatusCode::NOT_FOUND,
+            Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Window(WindowError::Closed | WindowError::Full) => StatusCode::CONFLICT,
+            Self::Window(WindowError::Stopping) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn body(self) -> Body {
+        let (error, mend) = match self {
+            Self::Unauthorized => (
+                "a bearer token is required".to_owned(),
+                "send Authorization: Bearer with the token of the agent's --token-file",
+            ),
+            Self::BadBody(error) => (error, "send the JSON object that docs/agent-api.md shows"),
+            Self::UnknownPath => ("no such path".to_owned(), "docs/agent-api.md lists the calls"),
+            Self::WrongMethod => {
+                ("no such method here".to_owned(), "docs/agent-api.md lists the calls")
+            }
+            Self::Window(error) => (error.to_string(), mend(error)),
+        };
+        Body { error, mend }
+    }
+}
+
+fn mend(error: WindowError) -> &'static str {
+    match error {
+        WindowError::Unknown => {
+            "use a window_id that POST /v1/windows answered; deleted ones are gone"
+        }
+        WindowError::Closed => "fetch its observations, or open another window",
+        WindowError::Full => "delete windows that are not needed any more: DELETE /v1/windows/{id}",
+        WindowError::Stopping => "start the agent again",
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let body = Json(self.body());
+        if status == StatusCode::UNAUTHORIZED {
+            return (status, [(header::WWW_AUTHENTICATE, "Bearer")], body).into_response();
+        }
+        (status, body).into_response()
+    }
+}

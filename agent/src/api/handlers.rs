@@ -1,0 +1,163 @@
+//! One function per call.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State as Shared};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use protocol::Nanos;
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot::Sender;
+
+use super::error::ApiError;
+use super::{InterfaceName, State};
+use crate::endpoint::Endpoint;
+use crate::inflight::{GAUGES_SCHEMA, GaugeRow};
+use crate::window::{Closing, Reason, WindowCounters, WindowError};
+use crate::worker::{Command, Opened};
+
+const STATUS_SCHEMA: &str = "goodput.agent-status/1";
+const NDJSON: &str = "application/x-ndjson";
+
+/// Keys are written in this order.
+#[derive(Serialize)]
+pub(super) struct StatusBody {
+    schema: &'static str,
+    name: String,
+    version: &'static str,
+    kernel: String,
+    clock: &'static str,
+    source: &'static str,
+    started_ns: Nanos,
+    now_ns: Nanos,
+    interfaces: Vec<InterfaceName>,
+    endpoints: Vec<Endpoint>,
+    counters: WindowCounters,
+    complete: bool,
+    reasons: BTreeSet<Reason>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenBody {
+    label: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CloseBody {
+    #[serde(default = "default_drain")]
+    drain_ms: u64,
+}
+
+fn default_drain() -> u64 {
+    1000
+}
+
+#[derive(Serialize)]
+pub(super) struct GaugesBody {
+    schema: &'static str,
+    at_ns: Nanos,
+    endpoints: Vec<GaugeRow>,
+}
+
+async fn ask<T>(state: &State, command: impl FnOnce(Sender<T>) -> Command) -> Result<T, ApiError> {
+    state.worker.ask(command).await.ok_or(ApiError::Window(WindowError::Stopping))
+}
+
+fn body<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(bytes).map_err(|error| ApiError::BadBody(error.to_string()))
+}
+
+fn lines(text: String) -> Response {
+    ([(header::CONTENT_TYPE, NDJSON)], text).into_response()
+}
+
+pub(super) async fn status(Shared(state): Shared<State>) -> Result<Json<StatusBody>, ApiError> {
+    let status = ask(&state, Command::Status).await?;
+    let about = &state.about;
+    Ok(Json(StatusBody {
+        schema: STATUS_SCHEMA,
+        name: about.name.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        kernel: about.kernel.clone(),
+        clock: "monotonic",
+        source: about.source,
+        started_ns: about.started,
+        now_ns: status.now,
+        interfaces: about.interfaces.clone(),
+        endpoints: about.endpoints.clone(),
+        counters: status.counters,
+        complete: status.reasons.is_empty(),
+        reasons: status.reasons,
+    }))
+}
+
+pub(super) async fn open(
+    Shared(state): Shared<State>,
+    bytes: Bytes,
+) -> Result<(StatusCode, Json<Opened>), ApiError> {
+    let OpenBody { label } = body(&bytes)?;
+    let opened = ask(&state, |reply| Command::Open(label, reply)).await??;
+    Ok((StatusCode::CREATED, Json(opened)))
+}
+
+pub(super) async fn close(
+    Shared(state): Shared<State>,
+    Path(id): Path<String>,
+    bytes: Bytes,
+) -> Result<Json<Closing>, ApiError> {
+    let drain_ms =
+        if bytes.is_empty() { default_drain() } else { body::<CloseBody>(&bytes)?.drain_ms };
+    Ok(Json(ask(&state, |reply| Command::Close(id, drain_ms, reply)).await??))
+}
+
+pub(super) async fn observations(
+    Shared(state): Shared<State>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let rows = ask(&state, |reply| Command::Observations(id, reply)).await??;
+    let mut text = String::with_capacity(rows.iter().map(|row| row.len() + 1).sum());
+    for row in rows {
+        text.push_str(&row);
+        text.push('\n');
+    }
+    Ok(lines(text))
+}
+
+pub(super) async fn inflight(
+    Shared(state): Shared<State>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let rows = ask(&state, |reply| Command::Inflight(id, reply)).await??;
+    let mut text = String::new();
+    for row in rows {
+        // Numbers and names: nothing in a row can fail to be written.
+        text.push_str(&serde_json::to_string(&row).unwrap_or_default());
+        text.push('\n');
+    }
+    Ok(lines(text))
+}
+
+pub(super) async fn delete(
+    Shared(state): Shared<State>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    ask(&state, |reply| Command::Delete(id, reply)).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn gauges(Shared(state): Shared<State>) -> Result<Json<GaugesBody>, ApiError> {
+    let (at_ns, endpoints) = ask(&state, Command::Gauges).await?;
+    Ok(Json(GaugesBody { schema: GAUGES_SCHEMA, at_ns, endpoints }))
+}
+
+pub(super) async fn unknown_path() -> ApiError {
+    ApiError::UnknownPath
+}
+
+pub(super) async fn wrong_method() -> ApiError {
+    ApiError::WrongMethod
+}

@@ -1,0 +1,78 @@
+//! The agent's HTTP API (`docs/agent-api.md`).
+
+mod auth;
+mod error;
+mod handlers;
+
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{delete, get, post};
+use axum::{Router, middleware};
+use protocol::Nanos;
+
+pub use auth::Token;
+pub use error::ApiError;
+
+use crate::endpoint::Endpoint;
+use crate::worker::Handle;
+
+/// Bodies are a label or a number.
+const MAX_BODY: usize = 64 * 1024;
+
+/// One interface, as the status names it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct InterfaceName {
+    /// Its name.
+    pub name: String,
+    /// Its index.
+    pub index: u32,
+}
+
+/// What the API says about the agent beyond what the worker knows.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Name of this agent.
+    pub name: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Name of the source.
+    pub source: &'static str,
+    /// When the agent started.
+    pub started: Nanos,
+    /// Interfaces watched.
+    pub interfaces: Vec<InterfaceName>,
+    /// Endpoints watched.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// What every handler needs.
+#[derive(Clone)]
+struct State {
+    worker: Handle,
+    about: Arc<About>,
+}
+
+/// The API's routes; with a token, every call needs it.
+pub fn router(worker: Handle, about: About, token: Option<Token>) -> Router {
+    let state = State { worker, about: Arc::new(about) };
+    let routes = Router::new()
+        .route("/v1/status", get(handlers::status))
+        .route("/v1/windows", post(handlers::open))
+        .route("/v1/windows/{id}", delete(handlers::delete))
+        .route("/v1/windows/{id}/close", post(handlers::close))
+        .route("/v1/windows/{id}/observations", get(handlers::observations))
+        .route("/v1/windows/{id}/inflight", get(handlers::inflight))
+        .route("/v1/inflight", get(handlers::gauges))
+        .fallback(handlers::unknown_path)
+        .method_not_allowed_fallback(handlers::wrong_method)
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .with_state(state);
+    match token {
+        None => routes,
+        Some(token) => routes.layer(middleware::from_fn_with_state(Arc::new(token), auth::require)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! The command line; one file per subcommand.
+
+mod doctor;
+mod run;
+
+use clap::{Parser, Subcommand};
+
+/// Exit code for what the operator can mend.
+pub const EXIT_USAGE: u8 = 2;
+
+/// Watches inference streams in the kernel, without touching them.
+#[derive(Debug, Parser)]
+#[command(name = "goodput-agent", version, about)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Subcommands,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subcommands {
+    /// Watches endpoints and serves what it sees over HTTP
+    Run(Box<run::RunArgs>),
+    /// Says what this host lacks for watching, and the line that gives it
+    Doctor(doctor::DoctorArgs),
+}
+
+impl Cli {
+    /// Does what the command line says.
+    ///
+    /// # Errors
+    /// Names what is wrong and its mend.
+    pub fn execute(&self) -> anyhow::Result<std::process::ExitCode> {
+        match &self.command {
+            Subcommands::Run(args) => run::execute(args),
+            Subcommands::Doctor(args) => doctor::execute(args),
+        }
+    }
+}

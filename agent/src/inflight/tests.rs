@@ -1,0 +1,117 @@
+use super::*;
+
+fn ns(at: u64) -> Nanos {
+    Nanos::new(at)
+}
+
+fn endpoint() -> Endpoint {
+    "backend=10.0.0.1:8000".parse().unwrap()
+}
+
+fn inflight() -> Inflight {
+    Inflight::new(&[endpoint()], 100)
+}
+
+fn request(inflight: &mut Inflight, start: u64, end: u64) {
+    let endpoint = endpoint().address;
+    inflight.flow(&FlowEvent::RequestStarted { endpoint, stamp: ns(start) });
+    inflight.flow(&FlowEvent::RequestEnded { endpoint, stamp: ns(end) });
+}
+
+fn json(row: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(row).unwrap()
+}
+
+#[test]
+fn means_are_weighted_by_time_and_peaks_are_kept_however_short() {
+    let mut inflight = inflight();
+    inflight.open(1, ns(1000));
+    request(&mut inflight, 1010, 1060);
+    request(&mut inflight, 1030, 1130);
+    request(&mut inflight, 1150, 1150);
+    inflight.close(1, ns(1250));
+    let rows: Vec<_> = inflight.rows(1).iter().map(json).collect();
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[0]["requests_mean"], (50.0 + 70.0) / 100.0);
+    assert_eq!(rows[0]["requests_peak"], 2);
+    assert_eq!(rows[1]["requests_mean"], 0.3);
+    assert_eq!(rows[1]["requests_peak"], 1);
+    assert_eq!((&rows[2]["start_ns"], &rows[2]["end_ns"]), (&1200.into(), &1250.into()));
+    assert_eq!(rows[2]["requests_mean"], 0.0);
+    assert_eq!(rows[0]["source"], "packets");
+}
+
+#[test]
+fn a_level_from_before_the_window_counts_in_it() {
+    let mut inflight = inflight();
+    let endpoint = endpoint().address;
+    inflight.flow(&FlowEvent::ConnectionOpened { endpoint, stamp: ns(10) });
+    inflight.open(7, ns(1000));
+    inflight.flow(&FlowEvent::ConnectionOpened { endpoint, stamp: ns(900) });
+    inflight.close(7, ns(1100));
+    let row = json(&inflight.rows(7)[0]);
+    assert_eq!(row["connections_mean"], 2.0);
+    assert_eq!(row["connections_peak"], 2);
+}
+
+#[test]
+fn one_transition_makes_the_tracepoint_the_source_of_its_endpoint() {
+    let mut inflight = inflight();
+    let address = endpoint().address;
+    inflight.flow(&FlowEvent::ConnectionOpened { endpoint: address, stamp: ns(10) });
+    assert_eq!(inflight.gauges()[0].source, ConnectionSource::Packets);
+    let transition = |stamp, old_state, new_state| SocketTransition {
+        stamp: ns(stamp),
+        local: address,
+        remote: "10.0.0.2:40000".parse().unwrap(),
+        old_state,
+        new_state,
+        at_endpoint: true,
+    };
+    inflight.socket(&transition(10, 3, 1));
+    inflight.socket(&transition(11, 3, 1));
+    inflight.socket(&transition(12, 1, 8));
+    let gauge = inflight.gauges()[0].clone();
+    assert_eq!((gauge.source, gauge.connections), (ConnectionSource::Tracepoint, 2));
+    inflight.socket(&transition(13, 8, 9));
+    inflight.socket(&transition(14, 9, 7));
+    assert_eq!(inflight.gauges()[0].connections, 1);
+    let other_side = SocketTransition { at_endpoint: false, ..transition(15, 1, 7) };
+    inflight.socket(&other_side);
+    assert_eq!(inflight.gauges()[0].connections, 1);
+}
+
+#[test]
+fn connections_older_than_the_agent_never_make_a_level_negative() {
+    let mut inflight = inflight();
+    let endpoint = endpoint().address;
+    inflight.open(1, ns(0));
+    inflight.flow(&FlowEvent::ConnectionClosed { endpoint, stamp: ns(10) });
+    inflight.flow(&FlowEvent::ConnectionOpened { endpoint, stamp: ns(20) });
+    inflight.close(1, ns(100));
+    assert_eq!(inflight.gauges()[0].connections, 1);
+    assert_eq!(json(&inflight.rows(1)[0])["connections_mean"], 0.8);
+}
+
+#[test]
+fn late_changes_are_booked_at_the_settled_instant() {
+    let mut inflight = inflight();
+    inflight.open(1, ns(0));
+    inflight.settle(ns(SETTLE + 150));
+    request(&mut inflight, 20, 180);
+    inflight.close(1, ns(200));
+    let rows: Vec<_> = inflight.rows(1).iter().map(json).collect();
+    assert_eq!(rows[0]["requests_mean"], 0.0);
+    assert_eq!(rows[1]["requests_mean"], 0.3);
+}
+
+#[test]
+fn every_state_of_the_kernel_follows_the_gauge_rule() {
+    // A client and a server side, each from its first state to CLOSE (7).
+    for path in [&[7, 2, 1, 4, 5, 7][..], &[3, 1, 8, 9, 7], &[3, 1, 4, 11, 6, 7], &[7, 2, 7]] {
+        let total: i64 = path.windows(2).filter_map(|pair| gauge_change(pair[0], pair[1])).sum();
+        assert_eq!(total, 0, "{path:?}");
+    }
+    assert_eq!(gauge_change(3, 1), Some(1));
+    assert_eq!(gauge_change(1, 4), None);
+}

@@ -1,0 +1,143 @@
+//! The wire form of an observation: one line of `kernel.jsonl` (`docs/formats.md`).
+
+use std::net::SocketAddr;
+
+use protocol::http1::Framing;
+use protocol::timeline::TokensFrom;
+use protocol::{Nanos, TraceId};
+use serde::Serialize;
+
+use super::{Observation, Outcome};
+use crate::endpoint::{Leg, Role};
+use crate::flow::Side;
+
+/// Name and version of the form.
+pub const SCHEMA: &str = "goodput.kernel/1";
+
+/// One line of `kernel.jsonl`; keys are written in this order.
+#[derive(Clone, Debug, Serialize)]
+pub struct KernelRow {
+    schema: &'static str,
+    trace_id: Option<TraceId>,
+    endpoint: SocketAddr,
+    leg: Leg,
+    role: Role,
+    peer: SocketAddr,
+    connection: u64,
+    request_index: u64,
+    request_first_ns: Option<Nanos>,
+    request_end_ns: Option<Nanos>,
+    first_byte_ns: Option<Nanos>,
+    head_ns: Option<Nanos>,
+    first_event_ns: Option<Nanos>,
+    first_token_ns: Option<Nanos>,
+    last_token_ns: Option<Nanos>,
+    done_ns: Option<Nanos>,
+    framing_end_ns: Option<Nanos>,
+    end_ns: Option<Nanos>,
+    token_ns: Vec<u64>,
+    token_events: u64,
+    completion_tokens: Option<u64>,
+    prompt_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+    tokens_from: TokensFrom,
+    status: Option<u16>,
+    finish_reason: Option<String>,
+    response_id: Option<String>,
+    framing: &'static str,
+    framing_rule: Option<&'static str>,
+    framing_offset: Option<u64>,
+    outcome: Outcome,
+    closed_by: Option<&'static str>,
+    request_bytes: u64,
+    response_bytes: u64,
+    segments: u64,
+    retransmits: u64,
+    adopted: bool,
+    interface: String,
+}
+
+impl KernelRow {
+    /// The row of `observation`.
+    #[must_use]
+    pub fn new(observation: &Observation) -> Self {
+        let exchange = &observation.exchange;
+        let record = &exchange.response;
+        let (framing, framing_rule, framing_offset) = verdict(exchange.framing());
+        Self {
+            schema: SCHEMA,
+            trace_id: exchange.trace_id,
+            endpoint: exchange.endpoint,
+            leg: observation.role.leg(),
+            role: observation.role,
+            peer: exchange.peer,
+            connection: exchange.connection.0,
+            request_index: exchange.index,
+            request_first_ns: exchange.request_first,
+            request_end_ns: exchange.request_end,
+            first_byte_ns: record.first_byte,
+            head_ns: record.head.as_ref().map(|head| head.stamp),
+            first_event_ns: record.first_event,
+            first_token_ns: record.first_token,
+            last_token_ns: record.last_token,
+            done_ns: record.done,
+            framing_end_ns: record.framing_end,
+            end_ns: exchange.end,
+            token_ns: deltas(&record.token_stamps),
+            token_events: record.token_events,
+            completion_tokens: record.usage.and_then(|usage| usage.completion_tokens),
+            prompt_tokens: record.usage.and_then(|usage| usage.prompt_tokens),
+            cached_tokens: record.usage.and_then(|usage| usage.cached_tokens),
+            tokens_from: record.output_tokens().1,
+            status: record.status(),
+            finish_reason: record.finish.as_ref().map(|finish| finish.reason.clone()),
+            response_id: record.response_id.clone(),
+            framing,
+            framing_rule,
+            framing_offset,
+            outcome: observation.outcome(),
+            closed_by: exchange.closed_by.map(|side| match side {
+                Side::Client => "client",
+                Side::Endpoint => "endpoint",
+            }),
+            request_bytes: exchange.request_bytes,
+            response_bytes: record.bytes,
+            segments: exchange.segments,
+            retransmits: exchange.retransmits,
+            adopted: exchange.adopted,
+            interface: observation.interface.clone(),
+        }
+    }
+}
+
+/// A response cut short is as unknown as one whose bytes were lost.
+fn verdict(framing: Framing) -> (&'static str, Option<&'static str>, Option<u64>) {
+    match framing {
+        Framing::Valid => ("valid", None, None),
+        Framing::Invalid { rule, offset } => ("invalid", Some(rule.code()), Some(offset)),
+        Framing::Incomplete | Framing::Unknown { .. } => ("unknown", None, None),
+    }
+}
+
+/// The first stamp, then differences. Stamps never decrease.
+fn deltas(stamps: &[Nanos]) -> Vec<u64> {
+    let mut before = 0;
+    let delta = |stamp: &Nanos| {
+        let delta = stamp.get().saturating_sub(before);
+        before = stamp.get();
+        delta
+    };
+    stamps.iter().map(delta).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_delta_coded() {
+        let stamps: Vec<_> = [5, 5, 9, 30].into_iter().map(Nanos::new).collect();
+        assert_eq!(deltas(&stamps), [5, 0, 4, 21]);
+        assert_eq!(deltas(&[]), Vec::<u64>::new());
+    }
+}

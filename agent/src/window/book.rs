@@ -1,0 +1,232 @@
+//! The windows that exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use protocol::Nanos;
+use serde::Serialize;
+
+use super::counters::{Snapshot, WindowCounters};
+use super::reason::{Reason, reasons};
+
+/// Windows kept at a time.
+pub const MAX_WINDOWS: usize = 16;
+/// Bytes of observations kept, of all windows together.
+const MAX_BYTES: usize = 512 * 1024 * 1024;
+
+/// A call about a window that can't be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WindowError {
+    /// No window has this id.
+    #[error("no such window")]
+    Unknown,
+    /// The window was closed before.
+    #[error("the window is closed already")]
+    Closed,
+    /// There are as many windows as are kept.
+    #[error("{MAX_WINDOWS} windows are kept already")]
+    Full,
+    /// The worker has stopped.
+    #[error("the agent is stopping")]
+    Stopping,
+}
+
+/// What closing a window answers; keys are written in this order (`docs/agent-api.md`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Closing {
+    /// Its id.
+    pub window_id: String,
+    /// Its label.
+    pub label: String,
+    /// When it was opened.
+    pub opened_ns: Nanos,
+    /// When it was closed.
+    pub closed_ns: Nanos,
+    /// Nothing was lost, unparsed, adopted or left open.
+    pub complete: bool,
+    /// Why it is not complete.
+    pub reasons: BTreeSet<Reason>,
+    /// Requests seen.
+    pub observations: usize,
+    /// Requests that were still in flight.
+    pub open_requests: usize,
+    /// Counters over the window.
+    pub counters: WindowCounters,
+}
+
+/// One window.
+#[derive(Debug)]
+pub struct Window {
+    /// What its user calls it.
+    pub label: String,
+    /// When it was opened.
+    pub opened: Nanos,
+    /// When closing it was asked for.
+    pub closed: Option<Nanos>,
+    /// It takes no more observations.
+    pub finished: bool,
+    base: Snapshot,
+    rows: Vec<Arc<str>>,
+    bytes: usize,
+    limited: bool,
+}
+
+impl Window {
+    /// Requests first seen at `stamp` belong to it.
+    #[must_use]
+    pub fn covers(&self, stamp: Nanos) -> bool {
+        stamp >= self.opened && self.closed.is_none_or(|closed| stamp <= closed)
+    }
+
+    /// Its observations, as lines of `kernel.jsonl`.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Arc<str>> {
+        self.rows.clone()
+    }
+}
+
+/// All windows, by number.
+#[derive(Debug, Default)]
+pub struct Windows {
+    windows: BTreeMap<u64, Window>,
+    opened: u64,
+    bytes: usize,
+    limit: Option<usize>,
+}
+
+/// Name of a window in the API.
+fn name(key: u64) -> String {
+    format!("w{key}")
+}
+
+impl Windows {
+    /// As the default, but keeping at most `limit` bytes of observations.
+    #[must_use]
+    pub fn with_limit(limit: usize) -> Self {
+        Self { limit: Some(limit), ..Self::default() }
+    }
+
+    /// Number of the window called `id`.
+    ///
+    /// # Errors
+    /// [`WindowError::Unknown`].
+    pub fn key(&self, id: &str) -> Result<u64, WindowError> {
+        let key = id.strip_prefix('w').and_then(|number| number.parse().ok());
+        let exact = key.filter(|key| name(*key) == id && self.windows.contains_key(key));
+        exact.ok_or(WindowError::Unknown)
+    }
+
+    /// Room for another window.
+    ///
+    /// # Errors
+    /// [`WindowError::Full`].
+    pub fn check_room(&self) -> Result<(), WindowError> {
+        if self.windows.len() < MAX_WINDOWS { Ok(()) } else { Err(WindowError::Full) }
+    }
+
+    /// Opens a window; answers its number and name.
+    ///
+    /// # Errors
+    /// [`WindowError::Full`].
+    pub fn open(
+        &mut self,
+        label: String,
+        opened: Nanos,
+        base: Snapshot,
+    ) -> Result<(u64, String), WindowError> {
+        self.check_room()?;
+        self.opened += 1;
+        let window = Window {
+            label,
+            opened,
+            closed: None,
+            finished: false,
+            base,
+            rows: Vec::new(),
+            bytes: 0,
+            limited: false,
+        };
+        self.windows.insert(self.opened, window);
+        Ok((self.opened, name(self.opened)))
+    }
+
+    /// The window with number `key`.
+    #[must_use]
+    pub fn get(&self, key: u64) -> Option<&Window> {
+        self.windows.get(&key)
+    }
+
+    /// Sets the end of a window; requests that begin later are not its own.
+    ///
+    /// # Errors
+    /// [`WindowError::Closed`] the second time.
+    pub fn set_end(&mut self, key: u64, closed: Nanos) -> Result<(), WindowError> {
+        let window = self.windows.get_mut(&key).ok_or(WindowError::Unknown)?;
+        if window.closed.is_some() {
+            return Err(WindowError::Closed);
+        }
+        window.closed = Some(closed);
+        Ok(())
+    }
+
+    /// Gives an observation to every window that it belongs to.
+    pub fn add(&mut self, seen: Nanos, row: &Arc<str>) {
+        let limit = self.limit.unwrap_or(MAX_BYTES);
+        for window in self.windows.values_mut().filter(|it| !it.finished && it.covers(seen)) {
+            if self.bytes + row.len() > limit {
+                window.limited = true;
+                continue;
+            }
+            self.bytes += row.len();
+            window.bytes += row.len();
+            window.rows.push(Arc::clone(row));
+        }
+    }
+
+    /// Closes a window for good.
+    ///
+    /// # Errors
+    /// [`WindowError::Unknown`].
+    pub fn close(
+        &mut self,
+        key: u64,
+        now: &Snapshot,
+        open_requests: usize,
+        also: impl IntoIterator<Item = Reason>,
+    ) -> Result<Closing, WindowError> {
+        let window = self.windows.get_mut(&key).ok_or(WindowError::Unknown)?;
+        window.finished = true;
+        let counters = WindowCounters::between(&window.base, now);
+        let mut reasons = reasons(&counters);
+        reasons.extend(also);
+        reasons.extend(window.limited.then_some(Reason::MemoryLimit));
+        reasons.extend((open_requests > 0).then_some(Reason::OpenRequests));
+        Ok(Closing {
+            window_id: name(key),
+            label: window.label.clone(),
+            opened_ns: window.opened,
+            closed_ns: window.closed.unwrap_or(window.opened),
+            complete: reasons.is_empty(),
+            reasons,
+            observations: window.rows.len(),
+            open_requests,
+            counters,
+        })
+    }
+
+    /// Bytes of observations kept.
+    #[must_use]
+    pub fn bytes_kept(&self) -> usize {
+        self.bytes
+    }
+
+    /// Forgets a window.
+    ///
+    /// # Errors
+    /// [`WindowError::Unknown`].
+    pub fn delete(&mut self, key: u64) -> Result<(), WindowError> {
+        let window = self.windows.remove(&key).ok_or(WindowError::Unknown)?;
+        self.bytes -= window.bytes;
+        Ok(())
+    }
+}

@@ -1,0 +1,12 @@
+//! Windows: what was seen between two instants, and whether all of it was.
+
+mod book;
+mod counters;
+mod reason;
+
+pub use book::{Closing, MAX_WINDOWS, Window, WindowError, Windows};
+pub use counters::{Snapshot, WindowCounters};
+pub use reason::{Reason, reasons};
+
+#[cfg(test)]
+mod tests;

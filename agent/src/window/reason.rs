@@ -1,0 +1,55 @@
+//! Why a window is not complete.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::counters::WindowCounters;
+
+/// A coded reason; the codes are stable (`docs/agent-api.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Records found no room in the ring.
+    RingFull,
+    /// Holes in sequence space were given up.
+    SequenceGap,
+    /// Packets could not be parsed as ports.
+    UnparsedPacket,
+    /// Connections that are older than the agent carried traffic.
+    AdoptedConnection,
+    /// A bound on memory was reached.
+    MemoryLimit,
+    /// Another program takes packets away before the agent's.
+    Preempted,
+    /// Attempted minus failed is not consumed, although the source was drained.
+    CountersDisagree,
+    /// The source stopped delivering.
+    SourceFailed,
+    /// Requests were still in flight when the window was closed.
+    OpenRequests,
+}
+
+/// Packets that interface and programs may disagree by while traffic flows: the interface counts a
+/// packet before the programs run.
+const PREEMPTED_SLACK: u64 = 64;
+
+/// The reasons that follow from `counters`.
+#[must_use]
+pub fn reasons(counters: &WindowCounters) -> BTreeSet<Reason> {
+    let lost = counters.segments.failed + counters.sockets.failed;
+    let preempted = counters.preempted_packets > PREEMPTED_SLACK + counters.packets / 1000;
+    let agree = [counters.segments, counters.sockets]
+        .iter()
+        .all(|class| class.attempted.checked_sub(class.failed) == Some(class.consumed));
+    let found = [
+        (lost > 0, Reason::RingFull),
+        (counters.gaps > 0 || counters.conflicts > 0, Reason::SequenceGap),
+        (counters.unparsed_packets > 0, Reason::UnparsedPacket),
+        (counters.adopted_segments > 0, Reason::AdoptedConnection),
+        (counters.evicted_flows > 0, Reason::MemoryLimit),
+        (preempted, Reason::Preempted),
+        (!agree || counters.missed_transitions > 0, Reason::CountersDisagree),
+    ];
+    found.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| reason).collect()
+}

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod binaries;
+pub mod campaign;
 pub mod cross_check;
 pub mod fleet;
 pub mod http;

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 /// Tokens of one block of a Mooncake trace.
 const BLOCK: usize = 512;
+/// By what replays divide all lengths, so that a block has the 64 tokens of the simulated engines'.
+const DIVISOR: usize = 8;
 
 /// A trace in Mooncake's form, with prefixes that rows share.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +16,7 @@ pub struct Trace {
     pub groups: usize,
     /// Blocks of every prompt.
     pub blocks: usize,
-    /// Tokens of every answer.
+    /// Tokens of every answer once lengths are divided.
     pub output_tokens: usize,
 }
 
@@ -34,7 +36,7 @@ impl Trace {
                 r#"{{"timestamp":{},"input_length":{},"output_length":{},"hash_ids":[{}]}}"#,
                 row * 20,
                 self.blocks * BLOCK,
-                self.output_tokens,
+                self.output_tokens * DIVISOR,
                 ids.join(",")
             );
         }

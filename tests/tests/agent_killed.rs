@@ -29,7 +29,7 @@ fn a_killed_agent_leaves_nothing_attached() -> anyhow::Result<()> {
         Watch { interfaces: vec!["lo"], api: "127.0.0.1:0", vips: vec![], backends: vec![address] };
     let agent = Agent::start(&watch)?;
     let held = programs_held_by(agent.process().pid())?;
-    assert!(held.len() >= 2 && held.is_subset(&programs_on("lo")?), "{held:?} are not on lo");
+    assert!(!held.is_empty() && held.is_subset(&programs_on("lo")?), "{held:?} are not on lo");
 
     let trace = Trace { rows: ROWS, groups: 2, blocks: 1, output_tokens: 4 }.text();
     let replay = Replay { to: address, trace: &trace, rate: 20.0, more: &["--model", "sim-model"] };

@@ -78,10 +78,14 @@ fn the_agent_judges_every_case_as_the_client_does() -> anyhow::Result<()> {
 
 fn serve_all(to: SocketAddr) -> anyhow::Result<Vec<Served>> {
     let mut served = Vec::new();
-    for group in cases().chunks(AT_ONCE) {
+    // Trace ids follow from the seed: each case needs its own.
+    let seeded: Vec<_> = cases().into_iter().zip(1_u64..).collect();
+    for group in seeded.chunks(AT_ONCE) {
         let results: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                group.iter().map(|case| scope.spawn(move || serve(case, to))).collect();
+            let threads: Vec<_> = group
+                .iter()
+                .map(|(case, seed)| scope.spawn(move || serve(case, *seed, to)))
+                .collect();
             threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
         });
         for result in results {
@@ -91,11 +95,12 @@ fn serve_all(to: SocketAddr) -> anyhow::Result<Vec<Served>> {
     Ok(served)
 }
 
-fn serve(case: &Case, to: SocketAddr) -> anyhow::Result<Served> {
+fn serve(case: &Case, seed: u64, to: SocketAddr) -> anyhow::Result<Served> {
     let folder = tempfile::tempdir()?;
     let model = format!("fault:{}", case.name);
     let trace = Trace { rows: 1, groups: 1, blocks: 1, output_tokens: 5 }.text();
-    let more = ["--model", model.as_str(), "--deadline-ms", "3000"];
+    let seed = seed.to_string();
+    let more = ["--model", model.as_str(), "--deadline-ms", "3000", "--seed", seed.as_str()];
     let mut requests = Replay { to, trace: &trace, rate: 1.0, more: &more }.run(folder.path())?;
     anyhow::ensure!(requests.len() == 1, "{}: {} records", case.name, requests.len());
     Ok(Served { case: case.clone(), request: requests.remove(0) })

@@ -22,3 +22,6 @@ pub mod schedule;
 pub mod stats;
 pub mod trace;
 pub mod verify;
+
+#[cfg(test)]
+mod testkit;

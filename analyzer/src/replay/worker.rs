@@ -231,6 +231,8 @@ impl<'a> Worker<'a> {
         };
         for event in &events[..count] {
             self.handle(event.data(), event.events(), sink)?;
+            // A plan that comes due within a long batch must not wait for its end.
+            self.dispatch(sink)?;
         }
         Ok(())
     }

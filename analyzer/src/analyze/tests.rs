@@ -1,1 +1,173 @@
-//! Placeholder.
+//! Good mask, knee and comparisons on synthetic runs.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::outcome::Class;
+use crate::records::{RequestRecord, TpotUndefined};
+use crate::rundir::to_json;
+use crate::stats::Counts;
+use crate::testkit::{
+    self, SIZE, TPOT_SLO_NS, TTFT_SLO_NS, delivered, evidence, failed, with_good,
+};
+
+const BOUNDS: Bounds = Bounds { ttft_ns: TTFT_SLO_NS, tpot_ns: TPOT_SLO_NS };
+
+fn vector() -> serde_json::Value {
+    let file: serde_json::Value =
+        serde_json::from_str(include_str!("../../tests/data/stat-vectors.json")).unwrap();
+    let all = file["vectors"].as_array().unwrap();
+    all.iter().find(|vector| vector["id"] == "good_mask").unwrap().clone()
+}
+
+#[test]
+fn the_good_mask_equals_its_vector_under_both_policies() {
+    let vector = vector();
+    let ns = |value: &serde_json::Value| value.as_i64().map(|ms| ms * 1_000_000);
+    let bounds = Bounds {
+        ttft_ns: ns(&vector["input"]["ttft_slo"]).unwrap().unsigned_abs(),
+        tpot_ns: ns(&vector["input"]["tpot_slo"]).unwrap().unsigned_abs(),
+    };
+    for i in 0..6 {
+        let (ttft, tpot) = (ns(&vector["input"]["ttft_ms"][i]), ns(&vector["input"]["tpot_ms"][i]));
+        let mut row = delivered(testkit::trace_id("a", 1.0, 1, 0), 0, 0);
+        (row.ttft_ns, row.tpot_ns) = (ttft, tpot.map(i64::unsigned_abs));
+        match i {
+            4 => row.class = Class::Reset,
+            5 => {
+                (row.class, row.tpot_undefined) =
+                    (Class::SingleToken, Some(TpotUndefined::SingleToken))
+            }
+            _ => {}
+        }
+        for (policy, key) in [
+            (SingleTokenPolicy::TtftOnly, "good_if_single_token_tpot_passes"),
+            (SingleTokenPolicy::Miss, "good_if_single_token_excluded_from_good"),
+        ] {
+            let expected = vector["expected"][key][i].as_bool().unwrap();
+            assert_eq!(good(&row, bounds, policy), expected, "row {i} under {policy:?}");
+        }
+    }
+}
+
+#[test]
+fn a_nanosecond_over_either_bound_is_a_miss_and_both_must_hold() {
+    let row = |ttft: u64, tpot: u64| RequestRecord {
+        tpot_ns: Some(tpot),
+        ..delivered(testkit::trace_id("a", 1.0, 1, 0), 0, i64::try_from(ttft).unwrap())
+    };
+    let is_good = |ttft, tpot| good(&row(ttft, tpot), BOUNDS, SingleTokenPolicy::TtftOnly);
+    assert!(is_good(TTFT_SLO_NS, TPOT_SLO_NS));
+    assert!(!is_good(TTFT_SLO_NS + 1, TPOT_SLO_NS));
+    assert!(!is_good(TTFT_SLO_NS, TPOT_SLO_NS + 1));
+}
+
+#[test]
+fn knees_goodput_hits_and_comparisons_follow_from_the_records() {
+    let analysis = analyze(&evidence());
+    let [floor, aware] = analysis.arms.as_slice() else { panic!("two arms") };
+    let KneeOutcome::Bracketed { rung } = floor.knee.tested else { panic!("{:?}", floor.knee) };
+    assert_eq!(rung.rate_rps, 10.0);
+    // Good of repetitions 1..5: 96, 95, 96, 95, 96 = 478 in 50 s on 2 accelerators.
+    assert!((rung.goodput_per_accelerator - 478.0 / 50.0 / 2.0).abs() < 1e-12);
+    assert!(matches!(aware.knee.tested, KneeOutcome::AtLeast { rung } if rung.rate_rps == 20.0));
+    assert_eq!(floor.cells[0].counts, Counts { good: 478, attempted: 500 });
+    assert_eq!(floor.cells[0].prefix_hit_share, Some(0.4));
+    let outcomes: Vec<Outcome> = analysis.comparisons.iter().map(|c| c.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Inconclusive, Outcome::Win]);
+    let estimate = analysis.comparisons[1].difference.as_ref().unwrap().estimate;
+    // aware at 20: 93, 94, 92, 93, 94; floor: 71..75.
+    assert!((estimate - (0.932 - 0.73)).abs() < 1e-12, "{estimate}");
+}
+
+#[test]
+fn drain_lowers_goodput_and_never_enters_the_headline() {
+    let cell = &analyze(&evidence()).arms[0].cells[0];
+    let (headline, drain) = (cell.goodput_per_accelerator, cell.goodput_incl_drain_per_accelerator);
+    // 0.5 s of drain on 10 s of schedule.
+    assert!((headline.unwrap() / drain.unwrap() - 10.5 / 10.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_lost_row_is_attempted_and_discards_its_repetition() {
+    let mut evidence = evidence();
+    evidence.repetitions[0].requests.pop();
+    let cell = &analyze(&evidence).arms[0].cells[0];
+    assert_eq!(cell.repetitions[0].classes["lost"], 1);
+    assert_eq!(cell.repetitions[0].counts.attempted, SIZE);
+    assert_eq!((cell.repetitions[0].valid, cell.valid), (false, 4));
+    assert_eq!(cell.counts.attempted, 4 * SIZE, "a discarded repetition entered the pool");
+    // With the 10 rps rung out, only the 20 rps rung is a candidate, and the floor fails it.
+    let knee = analyze(&evidence).arms[0].knee.tested;
+    assert_eq!(knee, KneeOutcome::Below { rate_rps: 20.0 });
+}
+
+#[test]
+fn a_ladder_that_is_not_monotone_keeps_its_highest_rung_and_says_so() {
+    let analysis = analyze(&with_good(|_, rate, number| {
+        if rate > 15.0 { 91 + u64::from(number % 2) } else { 88 + u64::from(number % 2) }
+    }));
+    let knee = analysis.arms[0].knee;
+    assert!(matches!(knee.tested, KneeOutcome::AtLeast { rung } if rung.rate_rps == 20.0));
+    assert_eq!((knee.monotone, knee.conservative_rps), (false, None));
+}
+
+#[test]
+fn identical_repetitions_fall_back_to_the_pooled_interval() {
+    let analysis = analyze(&with_good(|arm, _, _| if arm == "floor" { 80 } else { 100 }));
+    let comparison = &analysis.comparisons[0];
+    assert_eq!((comparison.read_from.as_str(), comparison.outcome), ("pooled", Outcome::Win));
+    assert!(matches!(
+        analysis.arms[1].cells[0].interval_t,
+        crate::stats::Interval::Degenerate { .. }
+    ));
+}
+
+#[test]
+fn the_same_evidence_gives_the_same_bytes_from_memory_and_from_disk() {
+    let evidence = evidence();
+    let first = to_json(&analyze(&evidence)).unwrap();
+    assert_eq!(first, to_json(&analyze(&evidence)).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    testkit::write(&evidence, dir.path());
+    crate::run::analyze_dir(dir.path()).unwrap();
+    let written = std::fs::read(dir.path().join("analysis.json")).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(first).unwrap());
+}
+
+fn rows(ttfts: &[(u32, bool)]) -> Vec<RequestRecord> {
+    let row = |(i, (ttft_ms, ok)): (u64, &(u32, bool))| {
+        let row = delivered(testkit::trace_id("a", 1.0, 1, i), i, i64::from(*ttft_ms) * 1_000_000);
+        if *ok { row } else { failed(&row, Class::Reset) }
+    };
+    (0..).zip(ttfts).map(row).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_failed_request_more_never_raises_the_good_fraction(
+        ttfts in prop::collection::vec((0_u32..600, any::<bool>()), 1..60),
+    ) {
+        let template = testkit::repetition("a", 1.0, 1, 50).schedule;
+        let of = |requests: &[RequestRecord]| {
+            Mask::of(&template[..requests.len()], requests, BOUNDS).ttft_only.fraction().unwrap()
+        };
+        let before = rows(&ttfts);
+        let mut more = ttfts.clone();
+        more.push((0, false));
+        prop_assert!(of(&rows(&more)) <= of(&before));
+    }
+
+    #[test]
+    fn the_order_of_records_does_not_matter(seed in 0_u64..1000) {
+        let mut evidence = evidence();
+        let expected = analyze(&evidence);
+        for rep in &mut evidence.repetitions {
+            rep.requests.sort_by_key(|row| row.index.wrapping_mul(seed * 2 + 1) % 101);
+            for observed in &mut rep.observed {
+                observed.rows.reverse();
+            }
+        }
+        prop_assert_eq!(analyze(&evidence), expected);
+    }
+}

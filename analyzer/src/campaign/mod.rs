@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub struct Campaign {
     keys: CampaignKeys,
     bytes: Vec<u8>,
-    directory: PathBuf,
+    path: PathBuf,
 }
 
 impl Campaign {
@@ -45,8 +45,7 @@ impl Campaign {
             source: Box::new(source),
         })?;
         check::check(&keys).map_err(|fault| fault.at(path, text))?;
-        let directory = path.parent().map(Path::to_owned).unwrap_or_default();
-        Ok(Self { keys, bytes, directory })
+        Ok(Self { keys, bytes, path: path.to_owned() })
     }
 
     /// The settings.
@@ -64,13 +63,19 @@ impl Campaign {
     /// A path of the campaign, relative to the campaign's own directory.
     #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {
-        self.directory.join(path)
+        self.directory().join(path)
     }
 
     /// Directory of the campaign file.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        &self.directory
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// The campaign file, as it was named.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The floor arm, of which there is exactly one.

@@ -47,7 +47,7 @@ fn observed(arm: &str, check: &CrossCheck) -> String {
         reasons => format!("incomplete ({})", reasons.join(", ")),
     };
     format!(
-        "kernel, {arm}: of {} completed requests {} on the client leg, {} on a backend leg; {lost}; \
+        "kernel, {arm}: of {} completed requests {} on the client leg, {} on a backend leg; {lost}\n  \
          packets {counted} counted >= {} expected; p99 |client - kernel TTFT| {} us; verdict flips {}; \
          disagreements {}; coalesced reads {}",
         check.completed,

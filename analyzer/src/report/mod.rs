@@ -14,15 +14,16 @@ use crate::rundir::SloOrigin;
 use crate::verify::VerdictFile;
 use figures::{ends, fixed, percent};
 
-/// Columns of figures.
-const WIDTH: u16 = 118;
+/// What the columns of the ladder mean.
+const LEGEND: &str = "valid: valid/recorded repetitions; good: good-fraction; goodput/acc: good requests per \
+                      second and accelerator;\nhits: prompt tokens from a prefix cache; p50, p99: TTFT";
 
 /// The whole summary, ending with the verdict.
 #[must_use]
 pub fn summary(analysis: &AnalysisFile, verdict: &VerdictFile) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}\n{}", analysis.campaign, slo(analysis));
-    let _ = writeln!(text, "{}", ladder(analysis));
+    let _ = writeln!(text, "{}\n{LEGEND}", ladder(analysis));
     for line in knees(analysis).into_iter().chain(comparisons(analysis)) {
         let _ = writeln!(text, "{line}");
     }
@@ -35,8 +36,7 @@ pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
         .load_preset(UTF8_FULL_CONDENSED)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH)
+        .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(header);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -69,17 +69,18 @@ fn slo(analysis: &AnalysisFile) -> String {
 }
 
 fn ladder(analysis: &AnalysisFile) -> Table {
+    let interval = format!("{:.0} % CI (t)", analysis.confidence * 100.0);
     let mut table = table(&[
         "arm",
         "rate rps",
-        "reps valid",
-        "good-fraction",
-        "95 % CI (t)",
+        "valid",
+        "good",
+        &interval,
         "CV",
-        "goodput/acc rps",
-        "prefix hits",
-        "TTFT p50 ms",
-        "TTFT p99 ms",
+        "goodput/acc",
+        "hits",
+        "p50 ms",
+        "p99 ms",
     ]);
     for arm in &analysis.arms {
         for cell in &arm.cells {

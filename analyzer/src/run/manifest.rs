@@ -22,6 +22,7 @@ pub(super) fn manifest(prepared: &Prepared, health: &HealthFile) -> Result<Manif
     Ok(Manifest {
         schema: Manifest::SCHEMA.to_owned(),
         name: keys.name.clone(),
+        campaign_path: prepared.campaign.path().display().to_string(),
         campaign_sha256: sha256_hex(prepared.campaign.bytes()),
         trace_source_sha256: sha256_hex(&prepared.trace_source),
         trace_sha256: sha256_hex(&prepared.trace_lines),

@@ -151,7 +151,8 @@ fn register(
         prepared.options.existing == Existing::Resume && dir.file("manifest.json").exists();
     if resumed {
         let then: Manifest = read_json(&dir.file("manifest.json"))?;
-        let same = then == manifest;
+        // The file may have moved; what it says may not have changed.
+        let same = Manifest { campaign_path: then.campaign_path.clone(), ..manifest } == then;
         reporter.note("continuing: finished repetitions are kept");
         return if same { Ok(()) } else { Err(RunError::ResumeDiffers { path: root.to_owned() }) };
     }

@@ -13,6 +13,8 @@ pub struct Manifest {
     pub schema: String,
     /// Name of the campaign.
     pub name: String,
+    /// Campaign file as named on the command line; what continues the run.
+    pub campaign_path: String,
     /// SHA-256 of `campaign.toml`, taken before the first send.
     pub campaign_sha256: String,
     /// SHA-256 of the trace file as read.

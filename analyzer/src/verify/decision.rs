@@ -103,7 +103,7 @@ impl DecisionProof {
             None => "misses are absent".to_owned(),
         };
         let meaning = match self.proof {
-            Proof::Failed => "it fell back: this is a measurement of the fallback, not of the mode",
+            Proof::Failed => "it fell back, and what was measured is the fallback",
             _ => "the counters are needed to tell",
         };
         let detail = format!(

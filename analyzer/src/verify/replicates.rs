@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::code::{Code, Finding};
 use crate::analyze::AnalysisFile;
-use crate::campaign::Campaign;
+use crate::evidence::Evidence;
 
 /// Repetitions to add to every cell, and what they cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct Replicates {
 
 impl Replicates {
     pub(super) fn of(
-        campaign: &Campaign,
+        evidence: &Evidence,
         analysis: &AnalysisFile,
         findings: &[Finding],
         run_dir: &str,
@@ -34,7 +34,7 @@ impl Replicates {
         }
         let cells = || analysis.arms.iter().flat_map(|arm| &arm.cells);
         let recorded = cells().map(|cell| cell.repetitions.len()).max().unwrap_or(0);
-        let load = &campaign.keys().load;
+        let load = &evidence.campaign.keys().load;
         // Invalid repetitions must be made up for; a wide spread needs a look at half as many again.
         let lacking = cells()
             .map(|cell| {
@@ -54,8 +54,10 @@ impl Replicates {
             seconds += add as f64 * size as f64 / cell.rate_rps;
         }
         let repetitions = u32::try_from(goal).unwrap_or(load.max_repetitions);
+        let file = &evidence.manifest.campaign_path;
+        let without = if evidence.manifest.without_agent { " --without-agent" } else { "" };
         let command = format!(
-            "goodput run {run_dir}/campaign.toml --run-dir {run_dir} --resume --repetitions {repetitions}"
+            "goodput run {file} --run-dir {run_dir} --resume --repetitions {repetitions}{without}"
         );
         Some(Self { repetitions, to_add, requests, minutes: seconds / 60.0, command })
     }

@@ -1,1 +1,354 @@
-//! Placeholder.
+//! Each gate and each verdict on a synthetic run that differs from a good one in one thing.
+
+use super::*;
+use crate::analyze::analyze;
+use crate::evidence::{Evidence, Repetition};
+use crate::outcome::Class;
+use crate::records::TokensSource;
+use crate::rundir::{ReadinessRow, Scrape, TargetKind};
+use crate::testkit::{self, SIZE, evidence, failed, gateway, with_good};
+
+fn judge(evidence: &Evidence) -> VerdictFile {
+    verify(evidence, &analyze(evidence), "target/run")
+}
+
+/// Index of `aware` at 20 rps, repetition 1: a cell that claims use (its knee and its win).
+const CLAIMED: usize = 15;
+
+fn changed(change: impl FnOnce(&mut Repetition)) -> VerdictFile {
+    let mut evidence = evidence();
+    assert_eq!(evidence.repetitions[CLAIMED].run.arm, "aware");
+    change(&mut evidence.repetitions[CLAIMED]);
+    judge(&evidence)
+}
+
+#[track_caller]
+fn assert_finding(verdict: &VerdictFile, code: Code, part: &str) {
+    let found: Vec<&Finding> = verdict.findings.iter().filter(|f| f.code == code).collect();
+    assert!(!found.is_empty(), "{} is absent from {:#?}", code.name(), verdict.findings);
+    assert!(found.iter().any(|f| f.detail.contains(part)), "{part:?} is in none of {found:#?}");
+}
+
+#[test]
+fn a_good_run_is_publishable_and_claims_its_win() {
+    let verdict = judge(&evidence());
+    assert_eq!(verdict.verdict, Verdict::Publishable, "{:#?}", verdict.findings);
+    assert_eq!((verdict.kernel, verdict.calibration.as_str()), (KernelState::Observed, "declared"));
+    assert_eq!(verdict.wins.len(), 1);
+    assert_eq!((verdict.wins[0].arm.as_str(), verdict.wins[0].rate_rps), ("aware", 20.0));
+    let cells: Vec<&str> = verdict.claim_cells.iter().map(String::as_str).collect();
+    assert_eq!(cells, ["aware r20", "floor r10", "floor r20"]);
+    assert_eq!(verdict.add_replicates, None);
+}
+
+#[test]
+fn each_validity_rule_discards_its_repetition_with_its_code() {
+    type Change = fn(&mut Repetition);
+    let cases: &[(Code, &str, Change)] = &[
+        (Code::FramingInvalid, "1 responses", |rep| {
+            rep.requests[0] = failed(&rep.requests[0], Class::Framing);
+        }),
+        (Code::HangOrTruncation, "1 requests", |rep| {
+            rep.requests[0] = failed(&rep.requests[0], Class::Truncated);
+        }),
+        (Code::HangOrTruncation, "1 requests", |rep| {
+            rep.requests[0] = failed(&rep.requests[0], Class::TimeoutStalled);
+        }),
+        (Code::BackendTimeout, "1 requests", |rep| {
+            rep.requests[0] = failed(&rep.requests[0], Class::HttpStatus);
+            rep.requests[0].status = Some(504);
+        }),
+        (Code::BackendTimeout, "1 requests", |rep| {
+            rep.requests[0] = failed(&rep.requests[0], Class::InbandError);
+            rep.requests[0].detail = "Prefill request timed out".to_owned();
+        }),
+        (Code::ZeroPaired, "0 of 100", |rep| {
+            let none = rep.requests.iter().map(|row| failed(row, Class::HttpStatus)).collect();
+            rep.requests = none;
+        }),
+        (Code::Incomplete, "without a record", |rep| {
+            rep.requests.pop();
+        }),
+        (Code::Incomplete, "cancelled", |rep| {
+            rep.requests[0] = failed(&rep.requests[0], Class::CancelledByTool);
+        }),
+        (Code::Incomplete, "interrupted", |rep| rep.run.interrupted = true),
+        (Code::AccountingBroken, "twice", |rep| rep.requests.push(rep.requests[0].clone())),
+        (Code::AccountingBroken, "outside", |rep| rep.requests[0].index = SIZE + 1),
+        (Code::ClientLag, "bound 3.000 ms", |rep| rep.run.lag_p99_ns = Some(3_000_001)),
+        (Code::ClientLag, "achieved 19.70", |rep| rep.run.achieved_rps = 19.7),
+        (Code::ScheduleMismatch, "another", |rep| rep.run.schedule_sha256 = "another".to_owned()),
+        (Code::ModeMismatch, "sel is 0", |rep| {
+            rep.gateway.as_mut().unwrap().mismatches = vec!["sel is 0".to_owned()];
+        }),
+        (Code::ModeMismatch, "no readback", |rep| rep.gateway = None),
+        (Code::CrosscheckDisagrees, "request 0", |rep| {
+            rep.observed[0].rows[0].outcome = Some("truncated".to_owned());
+        }),
+    ];
+    for (code, part, change) in cases {
+        let verdict = changed(change);
+        assert_finding(&verdict, *code, part);
+        assert_eq!(verdict.verdict, Verdict::AddReplicates, "{}", code.name());
+        assert_finding(&verdict, Code::FewRepetitions, "4 valid of 5 recorded, 5 needed");
+        let add = verdict.add_replicates.unwrap();
+        assert_eq!((add.repetitions, add.to_add, add.requests), (6, 4, 400));
+        assert!(add.command.contains("goodput run x/campaign.toml"), "{}", add.command);
+        assert!(add.command.contains("--resume --repetitions 6"), "{}", add.command);
+    }
+}
+
+#[test]
+fn slow_and_refused_requests_are_misses_and_keep_the_repetition() {
+    for class in [Class::TimeoutSlow, Class::ConnectError, Class::Reset, Class::HttpStatus] {
+        let verdict = changed(|rep| {
+            rep.requests[99] = failed(&rep.requests[99], class);
+            rep.observed[0].rows.retain(|row| row.trace_id != Some(rep.requests[99].trace_id));
+        });
+        assert_eq!(verdict.verdict, Verdict::Publishable, "{class:?}: {:#?}", verdict.findings);
+    }
+}
+
+fn readiness(target: &str, kind: TargetKind, failures: &[bool]) -> Evidence {
+    let mut evidence = evidence();
+    let start = evidence.repetitions[CLAIMED].run.window_start_ns.get();
+    evidence.readiness = (1..)
+        .zip(failures)
+        .map(|(second, failed)| ReadinessRow {
+            schema: "goodput.readiness/1".to_owned(),
+            at_ns: start + second * 1_000_000_000,
+            target: target.to_owned(),
+            kind,
+            ok: !failed,
+            status: (!failed).then_some(200),
+            detail: failed.then(|| "connection refused".to_owned()),
+        })
+        .collect();
+    evidence
+}
+
+#[test]
+fn down_means_two_failures_in_a_row_of_the_arms_own_vip_or_of_any_backend() {
+    let vip = "http://127.0.0.1:2";
+    let once = judge(&readiness(vip, TargetKind::Vip, &[true, false, true]));
+    assert_eq!(once.verdict, Verdict::Publishable, "{:#?}", once.findings);
+    let twice = judge(&readiness(vip, TargetKind::Vip, &[false, true, true]));
+    assert_finding(&twice, Code::VipDown, "connection refused");
+    assert!(twice.findings.iter().all(|f| !(f.code == Code::VipDown && f.place.contains("floor"))));
+    let backend = judge(&readiness("127.0.0.1:3", TargetKind::Backend, &[true, true]));
+    assert_finding(&backend, Code::BackendDown, "127.0.0.1:3");
+}
+
+#[test]
+fn reservations_of_a_claimed_cell_become_footnotes() {
+    type Change = fn(&mut Repetition);
+    let cases: &[(Code, &str, Change)] = &[
+        (Code::ClockStep, "1 steps", |rep| rep.run.clock_steps = 1),
+        (Code::KernelIncomplete, "ring_full", |rep| {
+            rep.observed[0].account.complete = false;
+            rep.observed[0].account.reasons = vec!["ring_full".to_owned()];
+        }),
+        (Code::TokensFromChunks, "1 requests", |rep| {
+            rep.requests[0].tokens_from = Some(TokensSource::Chunks);
+        }),
+        (Code::PacketsShort, "4 counted, 4000 expected", |rep| {
+            let few = serde_json::json!(4);
+            rep.observed[0].account.counters.insert("endpoint_packets".to_owned(), few);
+        }),
+        (Code::VerdictFlips, "1 requests", |rep| {
+            rep.requests[0].ttft_from_sent_ns = Some(300_000_001);
+        }),
+    ];
+    for (code, part, change) in cases {
+        let verdict = changed(change);
+        assert_finding(&verdict, *code, part);
+        assert_eq!(verdict.verdict, Verdict::PublishableWithFootnote, "{}", code.name());
+        assert_eq!(verdict.wins.len(), 1, "{}", code.name());
+    }
+    let incomplete = changed(cases[1].2);
+    assert_eq!(incomplete.kernel, KernelState::Incomplete);
+}
+
+#[test]
+fn the_same_reservation_in_an_unclaimed_cell_is_only_information() {
+    let mut evidence = evidence();
+    // `aware` at 10 rps: neither its knee nor a win.
+    evidence.repetitions[10].run.clock_steps = 1;
+    let verdict = judge(&evidence);
+    assert_finding(&verdict, Code::ClockStep, "1 steps");
+    assert_eq!(verdict.verdict, Verdict::Publishable);
+}
+
+#[test]
+fn a_run_without_agents_says_so_and_keeps_a_footnote() {
+    let mut evidence = evidence();
+    evidence.manifest.without_agent = true;
+    evidence.repetitions.iter_mut().for_each(|rep| rep.observed.clear());
+    let verdict = judge(&evidence);
+    assert_eq!(
+        (verdict.verdict, verdict.kernel.words()),
+        (Verdict::PublishableWithFootnote, "not observed")
+    );
+    assert_finding(&verdict, Code::KernelNotObserved, "no agent");
+    assert!(verdict.delivery.iter().all(|proof| proof.proof == Proof::Unknown));
+}
+
+#[test]
+fn more_than_one_percent_without_a_leg_makes_delivery_unknown() {
+    let mut evidence = evidence();
+    for rep in evidence.repetitions.iter_mut().filter(|rep| rep.run.arm == "aware") {
+        rep.observed[0].rows.truncate(2 * 98);
+    }
+    let verdict = judge(&evidence);
+    assert_finding(&verdict, Code::DeliveryUnknown, "2.00 %");
+    assert_eq!(verdict.verdict, Verdict::PublishableWithFootnote);
+}
+
+/// Every repetition of `aware` with these counters.
+fn counted(hits: Option<f64>, misses: Option<f64>) -> VerdictFile {
+    let mut evidence = evidence();
+    for rep in evidence.repetitions.iter_mut().filter(|rep| rep.run.arm == "aware") {
+        rep.gateway = Some(gateway("aware", hits, misses));
+    }
+    judge(&evidence)
+}
+
+#[test]
+fn a_silent_fallback_claims_no_win_and_names_the_mismatch() {
+    for hits in [Some(0.0), None] {
+        let verdict = counted(hits, Some(100.0));
+        assert_eq!(verdict.verdict, Verdict::Discarded);
+        assert!(verdict.wins.is_empty());
+        let detail = "arm aware: the gateway reports LB mode hard, but tier-1.5 hits";
+        assert_finding(&verdict, Code::DecisionFailed, detail);
+        assert_finding(
+            &verdict,
+            Code::DecisionFailed,
+            "misses climbed by 1000 of 1000: it fell back",
+        );
+        assert_finding(&verdict, Code::DecisionFailed, "per-backend shares: 127.0.0.1:3 100.0 %");
+    }
+}
+
+#[test]
+fn decision_proof_holds_fails_on_either_bound_and_is_unknown_without_series() {
+    assert_eq!(counted(Some(40.0), Some(50.0)).decision[1].proof, Proof::Holds);
+    assert_eq!(counted(Some(39.0), Some(50.0)).decision[1].proof, Proof::Failed);
+    assert_eq!(counted(Some(40.0), Some(51.0)).decision[1].proof, Proof::Failed);
+    let unknown = counted(None, Some(50.0));
+    assert_eq!(unknown.decision[1].proof, Proof::Unknown);
+    assert_eq!(unknown.verdict, Verdict::PublishableWithFootnote);
+    assert_eq!(unknown.decision[0].proof, Proof::NotAsked);
+    let mut off = evidence();
+    for rep in &mut off.repetitions {
+        let reason = "503".to_owned();
+        rep.gateway.as_mut().unwrap().after = Scrape::Unavailable { reason };
+    }
+    assert_finding(&judge(&off), Code::DecisionUnknown, "never appeared");
+}
+
+#[test]
+fn too_few_repetitions_ask_for_more_and_publish_nothing_yet() {
+    let mut evidence = evidence();
+    evidence.repetitions.retain(|rep| rep.run.repetition == 1);
+    let verdict = judge(&evidence);
+    assert_eq!(verdict.verdict, Verdict::AddReplicates);
+    let add = verdict.add_replicates.unwrap();
+    // Four more in each of four cells; 100 requests at 10 or 20 rps.
+    assert_eq!((add.repetitions, add.to_add, add.requests), (5, 16, 1600));
+    assert!((add.minutes - (8.0 * 10.0 + 8.0 * 5.0) / 60.0).abs() < 1e-9, "{}", add.minutes);
+}
+
+#[test]
+fn variation_over_the_bound_asks_for_more_and_at_the_cap_is_a_footnote() {
+    let noisy = |arm: &str, rate: f64, number: u32| match (arm, rate > 15.0) {
+        ("floor", true) => 30 + 8 * u64::from(number),
+        (_, _) => 95 + u64::from(number % 2),
+    };
+    let verdict = judge(&with_good(noisy));
+    assert_eq!(verdict.verdict, Verdict::AddReplicates, "{:#?}", verdict.findings);
+    assert_finding(&verdict, Code::CvOverBound, "CV 23.4 % over 5 repetitions, bound 10 %");
+    assert_eq!(verdict.add_replicates.unwrap().repetitions, 8);
+    let mut capped = with_good(noisy);
+    let text = testkit::CAMPAIGN.replace("[load]", "[load]\nmax_repetitions = 5");
+    capped.campaign = testkit::campaign(&text);
+    capped.manifest.campaign_sha256 = crate::records::sha256_hex(text.as_bytes());
+    let verdict = judge(&capped);
+    assert_eq!(verdict.verdict, Verdict::PublishableWithFootnote, "{:#?}", verdict.findings);
+    assert_finding(&verdict, Code::CvOverBoundAtCap, "CV 23.4 %");
+    capped.repetitions[CLAIMED].requests.pop();
+    let verdict = judge(&capped);
+    assert_eq!(verdict.verdict, Verdict::Discarded);
+    assert_finding(&verdict, Code::FewValidAtCap, "4 valid of 5");
+}
+
+#[test]
+fn a_mean_of_zero_never_passes_and_noise_of_the_count_is_named() {
+    let verdict = judge(&with_good(|arm, rate, number| match (arm, rate > 15.0) {
+        ("floor", true) => u64::from(number % 3),
+        (_, _) => 95 + u64::from(number % 2),
+    }));
+    assert_finding(&verdict, Code::CvOverBound, "binomial noise alone");
+    let zero = judge(&with_good(|arm, rate, number| match (arm, rate > 15.0) {
+        ("floor", true) => 0,
+        (_, _) => 95 + u64::from(number % 2),
+    }));
+    assert_finding(&zero, Code::CvOverBound, "no request was good");
+}
+
+#[test]
+fn what_changed_after_registration_or_is_missing_discards_everything() {
+    let mut other = evidence();
+    other.manifest.campaign_sha256 = "0".repeat(64);
+    let verdict = judge(&other);
+    assert_eq!((verdict.verdict, verdict.wins.len()), (Verdict::Discarded, 0));
+    assert_finding(&verdict, Code::PreregChanged, "campaign.toml");
+    let mut other = evidence();
+    other.trace_sha256 = "0".repeat(64);
+    assert_finding(&judge(&other), Code::PreregChanged, "trace.jsonl");
+    let mut other = evidence();
+    other.health = None;
+    assert_finding(&judge(&other), Code::MissingPhase, "phase 0");
+    let mut other = evidence();
+    other.probes.remove("aware");
+    assert_finding(&judge(&other), Code::MissingPhase, "probe/aware.json");
+    let mut other = evidence();
+    for rep in other.repetitions.iter_mut().filter(|rep| rep.run.arm == "floor") {
+        rep.run.interrupted = true;
+    }
+    let verdict = judge(&other);
+    assert_eq!(verdict.verdict, Verdict::Discarded);
+    assert_finding(&verdict, Code::NothingValid, "0 of 10");
+}
+
+#[test]
+fn workload_departures_are_reported_and_do_not_block() {
+    let verdict = changed(|rep| {
+        for row in &mut rep.requests {
+            row.prompt_tokens = Some(106);
+        }
+    });
+    assert_finding(&verdict, Code::WorkloadMismatch, "prompt tokens +6.0 %");
+    assert_eq!(verdict.verdict, Verdict::Publishable);
+}
+
+#[test]
+fn the_documentation_holds_exactly_the_codes_with_their_effects() {
+    let docs = include_str!("../../../docs/methodology.md");
+    let rows: Vec<&str> = docs.lines().filter(|line| line.starts_with("| `")).collect();
+    let documented: Vec<&str> = rows
+        .iter()
+        .filter(|row| {
+            Code::ALL.iter().any(|code| row.starts_with(&format!("| `{}` |", code.name())))
+        })
+        .copied()
+        .collect();
+    let expected: Vec<String> = Code::ALL
+        .iter()
+        .map(|code| {
+            let (name, effect) = (code.name(), code.effect().name());
+            format!("| `{name}` | {effect} | {} | {} |", code.text(), code.remedy())
+        })
+        .collect();
+    assert_eq!(documented, expected);
+}

@@ -123,7 +123,7 @@ pub fn verify(evidence: &Evidence, analysis: &AnalysisFile, run_dir: &str) -> Ve
         wins: wins(analysis, &decision, verdict),
         claim_cells: claims,
         add_replicates: (verdict == Verdict::AddReplicates)
-            .then(|| Replicates::of(&evidence.campaign, analysis, &findings, run_dir))
+            .then(|| Replicates::of(evidence, analysis, &findings, run_dir))
             .flatten(),
         decision,
         delivery,

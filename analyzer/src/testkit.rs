@@ -187,8 +187,17 @@ fn planned(id: TraceId, index: u64) -> ScheduleRecord {
     }
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rates of tests are positive and far from the ends"
+)]
+fn length_ns(rate_rps: f64) -> u64 {
+    (SIZE as f64 / rate_rps * 1e9) as u64
+}
+
 fn run_record(arm: &str, rate_rps: f64, repetition: u32) -> RunRecord {
-    let length = SIZE as f64 / rate_rps * 1e9;
+    let length_ns = length_ns(rate_rps);
     RunRecord {
         schema: RunRecord::SCHEMA.to_owned(),
         arm: arm.to_owned(),
@@ -197,8 +206,8 @@ fn run_record(arm: &str, rate_rps: f64, repetition: u32) -> RunRecord {
         schedule_sha256: format!("schedule r{rate_rps} rep{repetition}"),
         salt: None,
         window_start_ns: Nanos::new(1_000_000_000),
-        window_end_ns: Nanos::new(1_000_000_000 + length as u64 + 500_000_000),
-        schedule_length_ns: length as u64,
+        window_end_ns: Nanos::new(1_000_000_000 + length_ns + 500_000_000),
+        schedule_length_ns: length_ns,
         attempted: SIZE,
         dispatched: SIZE,
         offered_rps: rate_rps,

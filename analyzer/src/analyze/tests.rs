@@ -36,7 +36,7 @@ fn the_good_mask_equals_its_vector_under_both_policies() {
             4 => row.class = Class::Reset,
             5 => {
                 (row.class, row.tpot_undefined) =
-                    (Class::SingleToken, Some(TpotUndefined::SingleToken))
+                    (Class::SingleToken, Some(TpotUndefined::SingleToken));
             }
             _ => {}
         }
@@ -153,7 +153,7 @@ proptest! {
             Mask::of(&template[..requests.len()], requests, BOUNDS).ttft_only.fraction().unwrap()
         };
         let before = rows(&ttfts);
-        let mut more = ttfts.clone();
+        let mut more = ttfts;
         more.push((0, false));
         prop_assert!(of(&rows(&more)) <= of(&before));
     }

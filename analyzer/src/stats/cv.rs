@@ -40,7 +40,7 @@ impl Cv {
 #[must_use]
 pub fn cv(values: &[f64]) -> Cv {
     match moments(values).map(|summary| (summary.mean, summary.sd)) {
-        Some((mean, Some(_))) if mean == 0.0 => Cv::ZeroMean,
+        Some((0.0, Some(_))) => Cv::ZeroMean,
         Some((mean, Some(sd))) => Cv::Value { cv: sd / mean.abs() },
         _ => Cv::TooFew,
     }

@@ -7,7 +7,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 /// `None` unless `df` is positive and finite and `p` lies strictly between 0 and 1.
 #[must_use]
 pub fn t_quantile(p: f64, df: f64) -> Option<f64> {
-    if !(p > 0.0 && p < 1.0) || !df.is_finite() {
+    if !(p > 0.0 && p < 1.0 && df.is_finite()) {
         return None;
     }
     StudentsT::new(0.0, 1.0, df).ok().map(|t| t.inverse_cdf(p))

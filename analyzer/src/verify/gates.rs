@@ -139,7 +139,7 @@ fn client(rep: &Repetition, context: &Context<'_>) -> Found {
         None => found.push((Code::ClientLag, "nothing was dispatched".to_owned())),
     }
     let achieved = rep.run.achieved_rps / rep.run.offered_rps;
-    if !(achieved >= context.thresholds.achieved_share) {
+    if achieved.is_nan() || achieved < context.thresholds.achieved_share {
         found.push((
             Code::ClientLag,
             format!("achieved {:.2} of {:.2} rps", rep.run.achieved_rps, rep.run.offered_rps),

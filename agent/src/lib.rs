@@ -11,5 +11,7 @@ pub mod inflight;
 pub mod observation;
 pub mod privileges;
 pub mod source;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod window;
 pub mod worker;

@@ -1,1 +1,184 @@
+//! The API over a real socket and a scripted source.
 
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::clock::{Clock, Monotonic};
+use crate::endpoint::Role;
+use crate::flow::FlowLimits;
+use crate::testing::{Script, Talk, endpoint, scripted, stream};
+use crate::worker::{self, Engine, EngineConfig};
+
+struct Served {
+    address: SocketAddr,
+    script: Script,
+    _runtime: tokio::runtime::Runtime,
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// Errors say what is wrong and what to do about it.
+    fn assert_error(&self, status: u16) {
+        assert_eq!(self.status, status, "{}", self.body);
+        let body = self.json();
+        assert!(!body["error"].as_str().unwrap().is_empty());
+        assert!(!body["mend"].as_str().unwrap().is_empty());
+    }
+}
+
+fn serve(token: Option<&str>) -> Served {
+    let (script, source) = scripted();
+    let endpoints = vec![Endpoint { address: endpoint(), role: Role::Vip }];
+    let config = EngineConfig {
+        endpoints: endpoints.clone(),
+        interfaces: BTreeMap::new(),
+        interval_ns: 100_000_000,
+        limits: FlowLimits::default(),
+        jsonl: None,
+        clock: Arc::new(Monotonic),
+    };
+    let (handle, _) = worker::start(Engine::new(Box::new(source), config)).unwrap();
+    let about = About {
+        name: "test".to_owned(),
+        kernel: "6.18".to_owned(),
+        source: "scripted",
+        started: Nanos::new(1),
+        interfaces: vec![InterfaceName { name: "lo".to_owned(), index: 1 }],
+        endpoints,
+    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = router(handle, about, token.and_then(Token::new));
+    runtime.spawn(async move { axum::serve(listener, router).await });
+    Served { address, script, _runtime: runtime }
+}
+
+impl Served {
+    fn call_with(&self, method: &str, path: &str, fields: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\
+             Content-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+
+    fn call(&self, method: &str, path: &str, body: &str) -> Answer {
+        self.call_with(method, path, "", body)
+    }
+
+    fn open(&self) -> String {
+        let answer = self.call("POST", "/v1/windows", r#"{"label":"rr-r40/rep1"}"#);
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        assert!(answer.json()["opened_ns"].as_u64().unwrap() > 0);
+        answer.json()["window_id"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn a_window_is_opened_filled_closed_fetched_and_freed() {
+    let served = serve(None);
+    let id = served.open();
+    let mut talk = Talk::open_at(1, 1, Clock::now(&Monotonic).get());
+    talk.request(&crate::testing::post(1, "")).response(&stream(2)).client_fin().endpoint_fin();
+    served.script.packets(&talk.packets);
+    let closing = served.call("POST", &format!("/v1/windows/{id}/close"), r#"{"drain_ms":1000}"#);
+    assert_eq!(closing.status, 200, "{}", closing.body);
+    let closing = closing.json();
+    assert_eq!(closing["complete"], true, "{closing}");
+    assert_eq!(closing["reasons"], json!([]));
+    assert_eq!(closing["observations"], 1);
+    assert_eq!(closing["label"], "rr-r40/rep1");
+    assert_eq!(closing["counters"]["segments"]["attempted"], 6);
+    assert_eq!(closing["counters"]["segments"]["consumed"], 6);
+    let rows = served.call("GET", &format!("/v1/windows/{id}/observations"), "");
+    assert!(rows.head.contains("content-type: application/x-ndjson"), "{}", rows.head);
+    assert_eq!(rows.body.lines().count(), 1);
+    assert_eq!(rows.json()["leg"], "client");
+    let inflight = served.call("GET", &format!("/v1/windows/{id}/inflight"), "");
+    let first: Value = serde_json::from_str(inflight.body.lines().next().unwrap()).unwrap();
+    assert_eq!(first["schema"], "goodput.inflight/1");
+    assert_eq!(served.call("DELETE", &format!("/v1/windows/{id}"), "").status, 204);
+    served.call("GET", &format!("/v1/windows/{id}/observations"), "").assert_error(404);
+}
+
+#[test]
+fn status_and_gauges_have_the_documented_keys() {
+    let served = serve(None);
+    let status = served.call("GET", "/v1/status", "").json();
+    for key in [
+        "schema",
+        "name",
+        "version",
+        "kernel",
+        "clock",
+        "source",
+        "started_ns",
+        "now_ns",
+        "interfaces",
+        "endpoints",
+        "counters",
+        "complete",
+        "reasons",
+    ] {
+        assert!(!status[key].is_null(), "{key}");
+    }
+    assert_eq!(status["schema"], "goodput.agent-status/1");
+    assert_eq!(status["endpoints"][0], json!({"address": "10.0.0.1:8000", "role": "vip"}));
+    let gauges = served.call("GET", "/v1/inflight", "").json();
+    assert_eq!(gauges["schema"], "goodput.gauges/1");
+    assert_eq!(gauges["endpoints"][0]["requests"], 0);
+}
+
+#[test]
+fn bad_calls_get_an_error_and_its_mend() {
+    let served = serve(None);
+    let id = served.open();
+    let close = format!("/v1/windows/{id}/close");
+    served.call("POST", "/v1/windows", "{").assert_error(400);
+    served.call("POST", "/v1/windows", r#"{"labels":"x"}"#).assert_error(400);
+    served.call("POST", &close, r#"{"drain_ms":-1}"#).assert_error(400);
+    served.call("POST", "/v1/windows/w99/close", "{}").assert_error(404);
+    served.call("DELETE", "/v1/windows/nope", "").assert_error(404);
+    served.call("GET", "/v2/status", "").assert_error(404);
+    served.call("PUT", "/v1/status", "").assert_error(405);
+    assert_eq!(served.call("POST", &close, "").status, 200);
+    served.call("POST", &close, "{}").assert_error(409);
+    (1..16).for_each(|_| drop(served.open()));
+    served.call("POST", "/v1/windows", r#"{"label":"one too many"}"#).assert_error(409);
+}
+
+#[test]
+fn every_call_needs_the_token_where_there_is_one() {
+    let served = serve(Some("s3cret\n"));
+    for path in ["/v1/status", "/v1/inflight", "/v1/nothing"] {
+        served.call("GET", path, "").assert_error(401);
+        let wrong = "Authorization: Bearer s3cre\r\n";
+        served.call_with("GET", path, wrong, "").assert_error(401);
+    }
+    let right = "Authorization: bearer s3cret\r\n";
+    assert_eq!(served.call_with("GET", "/v1/status", right, "").status, 200);
+}

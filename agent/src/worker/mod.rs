@@ -64,3 +64,6 @@ fn run(engine: &mut Engine, orders: &Receiver<Command>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,13 +105,24 @@ fn ipv4(ctx: &TcContext, start: u32) -> Result<Network, Other> {
     Ok(Network { l4: start + header_len, end, ipv6: false })
 }
 
+/// Hop-by-hop, routing, fragment, authentication, destination options, mobility.
+#[inline(always)]
+fn is_extension(header: u8) -> bool {
+    matches!(header, 0 | 43 | 44 | 51 | 60 | 135)
+}
+
 #[inline(always)]
 fn ipv6(ctx: &TcContext, start: u32) -> Result<Network, Other> {
     let header = read::<8>(ctx, start)?;
     match header[6] {
         PROTOCOL_TCP => {}
-        // Hop-by-hop, routing, fragment, authentication, destination options, mobility.
-        0 | 43 | 44 | 51 | 60 | 135 => return Err(Other::Unparsed),
+        extension if is_extension(extension) => {
+            // What lies behind one extension header is told by its first byte: a multicast report
+            // (ICMPv6 behind hop-by-hop options) appears on every interface and is no loss.
+            let [next] = read::<1>(ctx, start + IPV6_HEADER)?;
+            let may_be_tcp = next == PROTOCOL_TCP || is_extension(next);
+            return Err(if may_be_tcp { Other::Unparsed } else { Other::Foreign });
+        }
         _ => return Err(Other::Foreign),
     }
     let payload = u32::from(be16([header[4], header[5]]));

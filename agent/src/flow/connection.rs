@@ -104,7 +104,7 @@ impl Connection {
         } else if segment.flags.fin() {
             self.take_fin(segment);
         }
-        self.take_ends(shared);
+        self.take_ends();
         self.tell(shared);
     }
 
@@ -214,7 +214,7 @@ impl Connection {
 
     /// Ends of directions, once everything before them has passed. The endpoint's comes first: it
     /// decides how its response ended.
-    fn take_ends(&mut self, _shared: &mut Shared<'_>) {
+    fn take_ends(&mut self) {
         if let Some(stamp) = self.response.ended().filter(|_| !self.endpoint_ended)
             && !self.reset
         {
@@ -252,7 +252,7 @@ impl Connection {
         if self.request.hole_older_than(oldest) || self.response.hole_older_than(oldest) {
             self.give_up_holes(self.last_stamp, shared);
         }
-        self.take_ends(shared);
+        self.take_ends();
         if self.http.kept_since().is_some_and(|end| end < before(EXCESS_PATIENCE)) {
             self.http.flush();
         }
@@ -272,7 +272,7 @@ impl Connection {
     /// Hands over what needs no more waiting, so that a window can be closed.
     pub(super) fn flush(&mut self, shared: &mut Shared<'_>) {
         self.settle_tails(shared);
-        self.take_ends(shared);
+        self.take_ends();
         self.http.flush();
         self.tell(shared);
     }

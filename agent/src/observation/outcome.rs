@@ -1,6 +1,6 @@
 //! Classes of requests, as an observer on the wire can tell them.
 
-use protocol::StreamOutcome;
+use protocol::{OutcomeUnknown, StreamOutcome};
 use serde::Serialize;
 
 use crate::flow::FinishedExchange;
@@ -29,7 +29,7 @@ pub enum Outcome {
     NoToken,
     /// The client closed or reset before the response's own end.
     AbortedByClient,
-    /// Not HTTP/1: TLS, HTTP/2 or a tunnel.
+    /// Not HTTP/1 (TLS, HTTP/2, a tunnel), or a body that a content coding hides.
     Opaque,
     /// Evidence is missing.
     Unknown,
@@ -58,7 +58,12 @@ impl Outcome {
             StreamOutcome::NoToken => Self::NoToken,
             StreamOutcome::SingleToken => Self::SingleToken,
             StreamOutcome::Ok => Self::Ok,
-            StreamOutcome::Open | StreamOutcome::Unknown(_) => Self::Unknown,
+            StreamOutcome::Unknown(OutcomeUnknown::Opaque | OutcomeUnknown::OpaqueEncoding) => {
+                Self::Opaque
+            }
+            StreamOutcome::Open | StreamOutcome::Unknown(OutcomeUnknown::LostBytes) => {
+                Self::Unknown
+            }
         }
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn knee(campaign: &Campaign, cells: &[CellAnalysis]) -> Knee {
     let first_failure = passes.iter().position(|pass| !pass).unwrap_or(passes.len());
     let all = rungs(cells, 1);
     Knee {
-        tested: outcome(&rungs(cells, keys.load.repetitions as usize), target),
+        tested: outcome(&rungs(cells, keys.load.published_repetitions() as usize), target),
         provisional: outcome(&all, target),
         monotone: passes.iter().skip(first_failure).all(|pass| !pass),
         conservative_rps: all.get(..first_failure).and_then(<[Rung]>::last).map(|r| r.rate_rps),

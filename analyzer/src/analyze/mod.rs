@@ -98,7 +98,7 @@ pub fn analyze(evidence: &Evidence) -> AnalysisFile {
         target: keys.slo.target,
         single_token_policy: keys.statistics.single_token,
         confidence: keys.statistics.confidence,
-        repetitions_needed: keys.load.repetitions,
+        repetitions_needed: keys.load.published_repetitions(),
         scope: "this trace, these rates, this fleet".to_owned(),
         comparisons: floor.map(|floor| win::all(campaign, floor, &arms)).unwrap_or_default(),
         noise: floor.map(|floor| noise(campaign, floor)).unwrap_or_default(),

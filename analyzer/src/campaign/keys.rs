@@ -172,12 +172,23 @@ pub struct LoadKeys {
     pub rates_rps: Vec<f64>,
     /// When requests are sent.
     pub arrivals: Arrivals,
-    /// Repetitions of every cell, and the least number that may be published.
+    /// Repetitions of every cell. More than 5 raise what a verdict needs; fewer never lower it.
     #[serde(default = "five")]
     pub repetitions: u32,
     /// Repetitions at which adding more ends.
     #[serde(default = "fifteen")]
     pub max_repetitions: u32,
+}
+
+/// The methodology publishes nothing on fewer repetitions (section 8.2), whatever a campaign asks for.
+const LEAST_PUBLISHED: u32 = 5;
+
+impl LoadKeys {
+    /// Valid repetitions that a cell needs before a verdict may be published.
+    #[must_use]
+    pub fn published_repetitions(&self) -> u32 {
+        self.repetitions.max(LEAST_PUBLISHED)
+    }
 }
 
 /// `[warmup]`: sent once per arm, recorded, never analysed.

@@ -246,7 +246,7 @@ fn cells(evidence: &Evidence, analysis: &AnalysisFile, claims: &BTreeSet<String>
 fn nothing_valid(evidence: &Evidence, arm: &ArmAnalysis) -> Finding {
     let recorded: usize = arm.cells.iter().map(|cell| cell.repetitions.len()).sum();
     let cells = arm.cells.len().max(1);
-    let need = evidence.campaign.keys().load.repetitions;
+    let need = evidence.campaign.keys().load.published_repetitions();
     let detail =
         format!("0 of {recorded} repetitions in {cells} cells are valid; {need} needed in each");
     Finding::new(Code::NothingValid, arm.name.clone(), detail)

@@ -18,6 +18,7 @@ fn fault(
 
 /// The first fault of the file, in the order of its tables.
 pub(super) fn check(keys: &CampaignKeys) -> Check {
+    trace(keys)?;
     slo(keys)?;
     load(keys)?;
     statistics(keys)?;
@@ -41,10 +42,45 @@ fn share(table: &'static str, key: &'static str, value: f64) -> Check {
     fault((table, 0), key, format!("{value} is not a share"), "write a number from 0 to 1")
 }
 
+/// More bytes than this is a mistake of units, and would only fill memory.
+const MAX_BYTES_PER_TOKEN: u64 = 1_024;
+/// A day: nothing waits longer.
+const MAX_SECONDS: f64 = 86_400.0;
+/// Every one of them is hashed into the manifest before the first send.
+const MAX_REPETITIONS: u32 = 1_000;
+/// Above it the schedule's own resolution is the limit.
+const MAX_RATE_RPS: f64 = 1e6;
+
+fn trace(keys: &CampaignKeys) -> Check {
+    let bytes = keys.trace.bytes_per_token;
+    if (1..=MAX_BYTES_PER_TOKEN).contains(&bytes) {
+        return Ok(());
+    }
+    let mend = format!("use 1 to {MAX_BYTES_PER_TOKEN}; 4 is usual");
+    fault(("trace", 0), "bytes_per_token", format!("{bytes} bytes a token"), mend)
+}
+
+fn seconds(table: &'static str, key: &'static str, value: f64) -> Check {
+    positive(table, key, value)?;
+    if value <= MAX_SECONDS {
+        return Ok(());
+    }
+    fault((table, 0), key, format!("{value} s is more than a day"), "write seconds")
+}
+
+fn rate(table: &'static str, key: &'static str, value: f64) -> Check {
+    positive(table, key, value)?;
+    if value <= MAX_RATE_RPS {
+        return Ok(());
+    }
+    let problem = format!("{value} requests per second");
+    fault((table, 0), key, problem, format!("use at most {MAX_RATE_RPS}"))
+}
+
 fn slo(keys: &CampaignKeys) -> Check {
     let slo = &keys.slo;
     share("slo", "target", slo.target)?;
-    positive("slo", "stall_s", slo.stall_s)?;
+    seconds("slo", "stall_s", slo.stall_s)?;
     if let Some(deadline) = slo.deadline_ms {
         positive("slo", "deadline_ms", deadline)?;
     }
@@ -82,7 +118,7 @@ fn load(keys: &CampaignKeys) -> Check {
         return fault(("load", 0), "rates_rps", "no rate", "list at least one rate");
     }
     for rate in &load.rates_rps {
-        positive("load", "rates_rps", *rate)?;
+        self::rate("load", "rates_rps", *rate)?;
     }
     let texts: BTreeSet<String> = load.rates_rps.iter().map(f64::to_string).collect();
     if texts.len() != load.rates_rps.len() {
@@ -93,11 +129,16 @@ fn load(keys: &CampaignKeys) -> Check {
         let mend = "use 1 <= repetitions <= max_repetitions";
         return fault(("load", 0), "repetitions", problem, mend);
     }
+    if load.max_repetitions > MAX_REPETITIONS {
+        let problem = format!("{} repetitions", load.max_repetitions);
+        let mend = format!("use at most {MAX_REPETITIONS}");
+        return fault(("load", 0), "max_repetitions", problem, mend);
+    }
     if keys.warmup.requests == 0 {
         return fault(("warmup", 0), "requests", "no warm-up", "use at least 1 request");
     }
-    positive("probe", "seconds", keys.probe.seconds)?;
-    keys.probe.rate_rps.map_or(Ok(()), |rate| positive("probe", "rate_rps", rate))
+    seconds("probe", "seconds", keys.probe.seconds)?;
+    keys.probe.rate_rps.map_or(Ok(()), |value| rate("probe", "rate_rps", value))
 }
 
 fn statistics(keys: &CampaignKeys) -> Check {

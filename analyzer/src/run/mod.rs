@@ -16,3 +16,6 @@ pub use finish::{Judged, analyze_dir};
 pub use phases::{check_health, probe_only, run};
 pub use prepare::{Existing, RunOptions};
 pub use reporter::{Reporter, SilentReporter, Step};
+
+#[cfg(test)]
+mod tests;

@@ -38,7 +38,8 @@ impl Replicates {
         // Invalid repetitions must be made up for; a wide spread needs a look at half as many again.
         let lacking = cells()
             .map(|cell| {
-                cell.repetitions.len() + (load.published_repetitions() as usize).saturating_sub(cell.valid)
+                cell.repetitions.len()
+                    + (load.published_repetitions() as usize).saturating_sub(cell.valid)
             })
             .max()
             .unwrap_or(0);

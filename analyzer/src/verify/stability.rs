@@ -8,7 +8,8 @@ use crate::stats::Cv;
 /// Findings of one cell: too few repetitions, or a good-fraction that varies too much.
 pub(super) fn stability(campaign: &Campaign, arm: &str, cell: &CellAnalysis) -> Vec<Finding> {
     let keys = campaign.keys();
-    let (need, cap) = (keys.load.published_repetitions() as usize, keys.load.max_repetitions as usize);
+    let (need, cap) =
+        (keys.load.published_repetitions() as usize, keys.load.max_repetitions as usize);
     let recorded = cell.repetitions.len();
     let place = place(arm, Some(cell.rate_rps), None);
     if cell.valid < need {

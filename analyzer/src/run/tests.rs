@@ -1,0 +1,111 @@
+//! What a run refuses before it writes anything, and what it registers.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use super::prepare::Prepared;
+use super::{Existing, RunError, RunOptions, SilentReporter, prefix, run};
+use crate::campaign::Campaign;
+
+const ROWS: &str = r#"{"timestamp": 0, "input_length": 1000, "output_length": 5, "hash_ids": [1, 2]}
+{"timestamp": 10, "input_length": 900, "output_length": 7, "hash_ids": [1, 3]}
+{"timestamp": 20, "input_length": 400, "output_length": 3, "hash_ids": [1]}
+{"timestamp": 30, "input_length": 1000, "output_length": 3, "hash_ids": [1, 2]}
+"#;
+
+/// A campaign whose VIPs are `vip`, with its trace, in `dir`.
+fn campaign(dir: &Path, vip: &str) -> std::path::PathBuf {
+    std::fs::write(dir.join("trace.jsonl"), ROWS).unwrap();
+    let text = crate::testkit::CAMPAIGN
+        .replace("127.0.0.1:1\"", &format!("{vip}\""))
+        .replace("127.0.0.1:2\"", &format!("{vip}\""))
+        .replace("target/run", dir.join("run").to_str().unwrap());
+    let path = dir.join("campaign.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// An address where nothing listens: bound, then given back.
+fn closed_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+fn attempt(path: &Path, options: RunOptions) -> RunError {
+    run(path, options, &AtomicBool::new(false), &mut SilentReporter).unwrap_err()
+}
+
+fn message(error: &dyn std::error::Error) -> String {
+    error.to_string()
+}
+
+#[test]
+fn an_unreachable_vip_is_named_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let vip = closed_port();
+    let error = attempt(&campaign(dir.path(), &vip), RunOptions::default());
+    let text = message(&error);
+    assert!(text.contains(&format!("unreachable VIP http://{vip} of arm floor")), "{text}");
+    assert!(!dir.path().join("run").exists());
+}
+
+#[test]
+fn a_bad_trace_is_named_with_its_line_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = campaign(dir.path(), &closed_port());
+    std::fs::write(
+        dir.path().join("trace.jsonl"),
+        ROWS.replace("\"timestamp\": 20", "\"timestamp\": -1"),
+    )
+    .unwrap();
+    let text = message(&attempt(&path, RunOptions::default()));
+    assert!(text.contains("trace.jsonl") && text.contains('3'), "{text}");
+    std::fs::remove_file(dir.path().join("trace.jsonl")).unwrap();
+    assert!(message(&attempt(&path, RunOptions::default())).contains("trace.jsonl"));
+    assert!(!dir.path().join("run").exists());
+}
+
+#[test]
+fn a_directory_that_is_no_run_is_never_touched_and_a_run_only_when_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = campaign(dir.path(), &closed_port());
+    let root = dir.path().join("run");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("precious"), "").unwrap();
+    let replace = RunOptions { existing: Existing::Replace, ..RunOptions::default() };
+    assert!(matches!(attempt(&path, replace), RunError::Foreign { .. }));
+    std::fs::write(root.join("manifest.json"), "{}").unwrap();
+    let refused = attempt(&path, RunOptions::default());
+    assert!(message(&refused).contains("--resume"), "{refused}");
+    assert!(root.join("precious").exists());
+}
+
+#[test]
+fn every_arm_of_a_repetition_replays_the_same_schedule_with_ids_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = campaign(dir.path(), &closed_port());
+    let prepared = Prepared::new(Campaign::load(&path).unwrap(), RunOptions::default()).unwrap();
+    let of = |arm, repetition| prepared.schedule(arm, 10.0, repetition, None).unwrap();
+    let hash = |schedule: &crate::schedule::Schedule| {
+        let records = schedule.requests().iter().map(crate::records::ScheduleRecord::from);
+        crate::records::schedule_sha256(records).unwrap()
+    };
+    let (floor, aware) = (of("floor", 1), of("aware", 1));
+    assert_eq!(hash(&floor), hash(&aware));
+    assert_ne!(hash(&floor), hash(&of("floor", 2)));
+    let ids =
+        |s: &crate::schedule::Schedule| s.requests().iter().map(|p| p.trace_id).collect::<Vec<_>>();
+    assert!(ids(&floor).iter().all(|id| !ids(&aware).contains(id)));
+}
+
+#[test]
+fn repeated_prefixes_are_counted_at_the_registered_depth() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = campaign(dir.path(), &closed_port());
+    let prepared = Prepared::new(Campaign::load(&path).unwrap(), RunOptions::default()).unwrap();
+    let schedule = prepared.schedule("floor", 10.0, 1, None).unwrap();
+    // Every row begins with block 1: three repeats. Only [1, 2] comes twice, and [1] has no second block.
+    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 1), Some(3));
+    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 2), Some(1));
+    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 3), Some(0));
+}

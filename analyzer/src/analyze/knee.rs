@@ -35,7 +35,7 @@ pub enum KneeOutcome {
         /// The lowest tested rate.
         rate_rps: f64,
     },
-    /// No rung has as many valid repetitions as pre-registered.
+    /// It cannot be told: the rungs that decide lack valid repetitions.
     NoCandidate,
 }
 
@@ -70,8 +70,8 @@ pub(super) fn knee(campaign: &Campaign, cells: &[CellAnalysis]) -> Knee {
     let first_failure = passes.iter().position(|pass| !pass).unwrap_or(passes.len());
     let all = rungs(cells, 1);
     Knee {
-        tested: outcome(&rungs(cells, keys.load.published_repetitions() as usize), target),
-        provisional: outcome(&all, target),
+        tested: outcome(&rungs(cells, keys.load.published_repetitions() as usize), target, cells),
+        provisional: outcome(&all, target, cells),
         monotone: passes.iter().skip(first_failure).all(|pass| !pass),
         conservative_rps: all.get(..first_failure).and_then(<[Rung]>::last).map(|r| r.rate_rps),
     }
@@ -93,13 +93,18 @@ fn rungs(cells: &[CellAnalysis], repetitions: usize) -> Vec<Rung> {
     enough.filter_map(rung).collect()
 }
 
-fn outcome(rungs: &[Rung], target: f64) -> KneeOutcome {
-    let (Some(lowest), Some(highest)) = (rungs.first(), rungs.last()) else {
-        return KneeOutcome::NoCandidate;
+/// "At least" needs the ladder's highest rung among the candidates, and "below" its lowest one.
+fn outcome(rungs: &[Rung], target: f64, ladder: &[CellAnalysis]) -> KneeOutcome {
+    let end = |cell: Option<&CellAnalysis>, rung: Option<&Rung>| {
+        cell.map(|cell| cell.rate_rps) == rung.map(|rung| rung.rate_rps)
     };
-    match rungs.iter().rev().find(|rung| meets(rung, target)) {
-        Some(rung) if rung.rate_rps < highest.rate_rps => KneeOutcome::Bracketed { rung: *rung },
-        Some(rung) => KneeOutcome::AtLeast { rung: *rung },
-        None => KneeOutcome::Below { rate_rps: lowest.rate_rps },
+    let complete_above = end(ladder.last(), rungs.last());
+    let complete_below = end(ladder.first(), rungs.first());
+    let knee = rungs.iter().rposition(|rung| meets(rung, target));
+    match (knee, rungs.first()) {
+        (Some(knee), _) if knee + 1 < rungs.len() => KneeOutcome::Bracketed { rung: rungs[knee] },
+        (Some(knee), _) if complete_above => KneeOutcome::AtLeast { rung: rungs[knee] },
+        (None, Some(lowest)) if complete_below => KneeOutcome::Below { rate_rps: lowest.rate_rps },
+        _ => KneeOutcome::NoCandidate,
     }
 }

@@ -97,9 +97,22 @@ fn a_lost_row_is_attempted_and_discards_its_repetition() {
     assert_eq!(cell.repetitions[0].counts.attempted, SIZE);
     assert_eq!((cell.repetitions[0].valid, cell.valid), (false, 4));
     assert_eq!(cell.counts.attempted, 4 * SIZE, "a discarded repetition entered the pool");
-    // With the 10 rps rung out, only the 20 rps rung is a candidate, and the floor fails it.
-    let knee = analyze(&evidence).arms[0].knee.tested;
-    assert_eq!(knee, KneeOutcome::Below { rate_rps: 20.0 });
+    // With the 10 rps rung out, only the 20 rps rung is a candidate, and the floor fails it: whether the
+    // knee is 10 rps or below cannot be told yet.
+    let knee = analyze(&evidence).arms[0].knee;
+    assert_eq!(knee.tested, KneeOutcome::NoCandidate);
+    assert!(matches!(knee.provisional, KneeOutcome::Bracketed { rung } if rung.rate_rps == 10.0));
+}
+
+#[test]
+fn a_knee_is_at_least_or_below_only_when_the_ladders_ends_are_candidates() {
+    let mut low = with_good(|_, _, _| 50);
+    assert_eq!(analyze(&low).arms[0].knee.tested, KneeOutcome::Below { rate_rps: 10.0 });
+    low.repetitions.retain(|rep| rep.run.rate_rps > 15.0);
+    assert_eq!(analyze(&low).arms[0].knee.tested, KneeOutcome::NoCandidate);
+    let mut high = with_good(|_, _, _| 95);
+    high.repetitions.retain(|rep| rep.run.rate_rps < 15.0);
+    assert_eq!(analyze(&high).arms[0].knee.tested, KneeOutcome::NoCandidate);
 }
 
 #[test]
@@ -144,6 +157,9 @@ fn rows(ttfts: &[(u32, bool)]) -> Vec<RequestRecord> {
 }
 
 proptest! {
+    // Each case analyses a whole run; the property does not depend on magnitudes.
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
     #[test]
     fn a_failed_request_more_never_raises_the_good_fraction(
         ttfts in prop::collection::vec((0_u32..600, any::<bool>()), 1..60),

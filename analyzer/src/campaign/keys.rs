@@ -178,6 +178,10 @@ pub struct LoadKeys {
     /// Repetitions at which adding more ends.
     #[serde(default = "fifteen")]
     pub max_repetitions: u32,
+    /// Rounds in which repetitions that the validity gates discarded are made up for in the same run.
+    /// The gates do not look at the good-fraction, so this is no stopping rule on the result.
+    #[serde(default)]
+    pub replace_invalid: u32,
 }
 
 /// The methodology publishes nothing on fewer repetitions (section 8.2), whatever a campaign asks for.

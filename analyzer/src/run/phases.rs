@@ -13,9 +13,10 @@ use super::order::order;
 use super::prepare::{Arm, Existing, Prepared, RunOptions};
 use super::reporter::{Reporter, Step};
 use crate::agent_client::Agent;
-use crate::campaign::Campaign;
+use crate::analyze::{CellAnalysis, analyze};
+use crate::campaign::{Campaign, Comparison};
 use crate::clock::{Clock, SystemClock};
-use crate::evidence::HealthFile;
+use crate::evidence::{HealthFile, load};
 use crate::health::{Readiness, ReadinessTarget, Vip, check};
 use crate::probe::concentration;
 use crate::records::{Versioned as _, read_lines};
@@ -288,7 +289,23 @@ fn burst(rate: f64, seconds: f64, rows: usize) -> usize {
 /// Phase 3: one warm-up per arm, then repetitions outermost.
 fn cells(bench: &Bench<'_>, reporter: &mut dyn Reporter) -> Result<(), RunError> {
     reporter.phase("phase 3: replay");
-    let todo = todo(bench.prepared);
+    measure_all(bench, &todo(bench.prepared), reporter)?;
+    for _ in 0..bench.prepared.campaign.keys().load.replace_invalid {
+        let lacking = lacking(bench.prepared)?;
+        if lacking.is_empty() {
+            break;
+        }
+        reporter.note(&format!("making up for {} discarded repetitions", lacking.len()));
+        measure_all(bench, &lacking, reporter)?;
+    }
+    Ok(())
+}
+
+fn measure_all(
+    bench: &Bench<'_>,
+    todo: &[Todo],
+    reporter: &mut dyn Reporter,
+) -> Result<(), RunError> {
     let size = bench.prepared.trace.rows().len();
     let mut left: f64 = todo.iter().map(|cell| size as f64 / cell.rate).sum();
     for (index, next) in todo.iter().enumerate() {
@@ -342,6 +359,28 @@ fn todo(prepared: &Prepared) -> Vec<Todo> {
         })
     });
     warmups.chain(measured).filter(|cell| !recorded(prepared, cell)).collect()
+}
+
+/// One more repetition for every cell with fewer valid ones than this run is to have. Paired comparison
+/// needs whole blocks, so there a rate that lacks one is repeated for every arm.
+fn lacking(prepared: &Prepared) -> Result<Vec<Todo>, RunError> {
+    let analysis = analyze(&load(&prepared.dir)?);
+    let keys = prepared.campaign.keys();
+    let lacks = |cell: &CellAnalysis| cell.valid < prepared.repetitions() as usize;
+    let paired = keys.statistics.comparison == Comparison::Paired;
+    let mut todo = Vec::new();
+    for (place, rate) in prepared.campaign.rates().into_iter().enumerate() {
+        let cells: Vec<&CellAnalysis> =
+            analysis.arms.iter().filter_map(|arm| arm.cells.get(place)).collect();
+        let block = paired && cells.iter().any(|cell| lacks(cell));
+        for (arm, cell) in cells.iter().enumerate().filter(|(_, cell)| block || lacks(cell)) {
+            let last = cell.repetitions.iter().map(|rep| rep.repetition).max().unwrap_or(0);
+            if last < keys.load.max_repetitions {
+                todo.push(Todo { arm, rate, repetition: last + 1 });
+            }
+        }
+    }
+    Ok(todo)
 }
 
 /// Whole, by its `run.json`. An interrupted repetition has one too, and is measured again.

@@ -1,5 +1,6 @@
 //! Where segments come from: one trait, so that live eBPF, files and tests feed the same flows.
 
+pub mod foreign;
 pub mod tcx;
 
 use std::net::SocketAddr;
@@ -91,6 +92,20 @@ pub struct SocketTransition {
     pub at_endpoint: bool,
 }
 
+/// A local socket sent a segment again (`tcp:tcp_retransmit_skb`): exact where the socket is on this
+/// host, one per call, however many segments a timeout sends again later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retransmit {
+    /// When the tracepoint fired.
+    pub stamp: Nanos,
+    /// Sender.
+    pub source: SocketAddr,
+    /// Receiver.
+    pub destination: SocketAddr,
+    /// True when the configured endpoint sent it (a response), false when its peer did.
+    pub from_endpoint: bool,
+}
+
 /// What a source hands to the flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureEvent<'a> {
@@ -98,6 +113,8 @@ pub enum CaptureEvent<'a> {
     Segment(Segment<'a>),
     /// A socket changed its state.
     Socket(SocketTransition),
+    /// A local socket sent a segment again.
+    Retransmit(Retransmit),
 }
 
 /// Counters of one event class; `attempted - failed == consumed` once the source is drained.

@@ -86,6 +86,7 @@ fn stamp_of(event: &CaptureEvent<'_>) -> Nanos {
     match event {
         CaptureEvent::Segment(segment) => segment.stamp,
         CaptureEvent::Socket(transition) => transition.stamp,
+        CaptureEvent::Retransmit(retransmit) => retransmit.stamp,
     }
 }
 

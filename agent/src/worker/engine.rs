@@ -106,6 +106,7 @@ impl Engine {
         let result = call(source.as_mut(), &mut |event| match event {
             CaptureEvent::Segment(segment) => flows.take(&segment),
             CaptureEvent::Socket(transition) => inflight.socket(&transition),
+            CaptureEvent::Retransmit(_) => {}
         });
         if let Err(error) = result {
             tracing::error!(%error, "the source failed: nothing is seen any more");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use agent::capture::tcx::TcxSource;
-use agent::capture::{CaptureEvent, CaptureSource as _, SocketTransition, TcpFlags};
+use agent::capture::{CaptureEvent, CaptureSource as _, Retransmit, SocketTransition, TcpFlags};
 
 /// A [`agent::capture::Segment`] that owns its bytes.
 #[derive(Clone, Debug)]
@@ -25,6 +25,7 @@ pub(crate) struct Kept {
 pub(crate) struct Recorder {
     pub(crate) segments: Vec<Kept>,
     pub(crate) transitions: Vec<SocketTransition>,
+    pub(crate) retransmits: Vec<Retransmit>,
 }
 
 /// One direction of a connection.
@@ -40,6 +41,7 @@ impl Recorder {
     fn keep(&mut self, event: CaptureEvent<'_>) {
         match event {
             CaptureEvent::Socket(transition) => self.transitions.push(transition),
+            CaptureEvent::Retransmit(retransmit) => self.retransmits.push(retransmit),
             CaptureEvent::Segment(it) => self.segments.push(Kept {
                 ifindex: it.ifindex,
                 source: it.source,

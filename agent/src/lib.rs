@@ -10,6 +10,7 @@ pub mod flow;
 pub mod inflight;
 pub mod observation;
 pub mod privileges;
+pub mod selftest;
 pub mod source;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod run;
+mod selftest;
 
 use clap::{Parser, Subcommand};
 
@@ -22,6 +23,8 @@ enum Subcommands {
     Run(Box<run::RunArgs>),
     /// Says what this host lacks for watching, and the line that gives it
     Doctor(doctor::DoctorArgs),
+    /// Proves on this host that what the agent observes is what was sent
+    Selftest(selftest::SelftestArgs),
 }
 
 impl Cli {
@@ -33,6 +36,7 @@ impl Cli {
         match &self.command {
             Subcommands::Run(args) => run::execute(args),
             Subcommands::Doctor(args) => doctor::execute(args),
+            Subcommands::Selftest(args) => selftest::execute(args),
         }
     }
 }

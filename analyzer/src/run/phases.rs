@@ -35,13 +35,8 @@ pub fn run(
     reporter: &mut dyn Reporter,
 ) -> Result<Judged, RunError> {
     let prepared = Prepared::new(Campaign::load(campaign)?, options)?;
-    let agents = prepared.agents()?;
-    reporter.phase("phase 0: health");
-    let health = health(&prepared)?;
-    check_agents(&prepared, &agents)?;
     let clock = SystemClock;
-    register(&prepared, &health, reporter)?;
-    let slo = slo(&prepared, &clock, stop, reporter)?;
+    let (agents, slo) = preregister(&prepared, &clock, stop, reporter)?;
     let bench = Bench { prepared: &prepared, agents: &agents, slo: &slo, clock: &clock, stop };
     let path = prepared.dir.file("health.jsonl");
     let readiness = Readiness::start(&path, readiness_targets(&prepared), Arc::new(clock))?;
@@ -72,17 +67,28 @@ pub fn probe_only(
     reporter: &mut dyn Reporter,
 ) -> Result<Vec<ProbeFile>, RunError> {
     let prepared = Prepared::new(Campaign::load(campaign)?, options)?;
-    let agents = prepared.agents()?;
-    reporter.phase("phase 0: health");
-    let health = health(&prepared)?;
-    check_agents(&prepared, &agents)?;
     let clock = SystemClock;
-    register(&prepared, &health, reporter)?;
-    let slo = slo(&prepared, &clock, stop, reporter)?;
+    let (agents, slo) = preregister(&prepared, &clock, stop, reporter)?;
     let bench = Bench { prepared: &prepared, agents: &agents, slo: &slo, clock: &clock, stop };
     probes(&bench, reporter)?;
     let arms = prepared.arms.iter().map(|arm| prepared.dir.probe(&arm.keys.name));
     Ok(arms.map(|path| read_json(&path)).collect::<Result<_, _>>()?)
+}
+
+/// Phase 0, and all that must be fixed before the first measured request.
+fn preregister<'a>(
+    prepared: &'a Prepared,
+    clock: &SystemClock,
+    stop: &AtomicBool,
+    reporter: &mut dyn Reporter,
+) -> Result<(Vec<Agent<'a>>, SloFile), RunError> {
+    let agents = prepared.agents()?;
+    reporter.phase("phase 0: health");
+    let health = health(prepared)?;
+    check_agents(prepared, &agents)?;
+    register(prepared, &health, reporter)?;
+    let slo = slo(prepared, clock, stop, reporter)?;
+    Ok((agents, slo))
 }
 
 fn health(prepared: &Prepared) -> Result<HealthFile, RunError> {

@@ -6,6 +6,8 @@ use core::mem::{offset_of, size_of};
 pub const KIND_SEGMENT: u8 = 1;
 /// First byte of a [`SocketRecord`].
 pub const KIND_SOCKET: u8 = 2;
+/// First byte of a [`SocketRecord`] that tells of a retransmission: both states are the socket's.
+pub const KIND_RETRANSMIT: u8 = 3;
 
 /// Bytes of payload in one piece. Constant copy lengths are what keeps the kernel's verifier from
 /// exploring every possible length of every piece.
@@ -59,11 +61,11 @@ pub struct SegmentHeader {
 /// Length of [`SegmentHeader`] in bytes.
 pub const SEGMENT_HEADER_LEN: usize = size_of::<SegmentHeader>();
 
-/// A change of state of a local TCP socket.
+/// A change of state of a local TCP socket, or a segment that it sent again.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketRecord {
-    /// [`KIND_SOCKET`].
+    /// [`KIND_SOCKET`] or [`KIND_RETRANSMIT`].
     pub kind: u8,
     /// State before (`include/net/tcp_states.h`).
     pub old_state: u8,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::capture::tcx::{DEFAULT_REQUEST_BUDGET, DEFAULT_RING_BYTES};
+use crate::capture::tcx::{DEFAULT_REQUEST_BUDGET, DEFAULT_RING_BYTES, Method};
 use crate::endpoint::Endpoint;
 
 /// Address of the API when nothing else is said.
@@ -14,13 +14,27 @@ pub const DEFAULT_INTERVAL_MS: u64 = 100;
 
 /// Where records come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
-    /// The best that this kernel has; today that is `tcx`.
+    /// TCX where the kernel has it, else socket filters.
     #[default]
     Auto,
-    /// TCX links.
+    /// TCX links: Linux 6.6 or later.
     Tcx,
+    /// Filters on packet sockets.
+    SocketFilter,
+}
+
+impl SourceKind {
+    /// The method that is asked for, if one is.
+    #[must_use]
+    pub const fn method(self) -> Option<Method> {
+        match self {
+            Self::Auto => None,
+            Self::Tcx => Some(Method::Tcx),
+            Self::SocketFilter => Some(Method::SocketFilter),
+        }
+    }
 }
 
 /// Settings, each of which may be missing: the file's form, and the flags'.
@@ -238,6 +252,22 @@ mod tests {
         }
         let missing = Settings::read(&folder.path().join("none.toml")).unwrap_err().to_string();
         assert!(missing.contains("none.toml") && missing.contains("--config"), "{missing}");
+    }
+
+    #[test]
+    fn sources_are_written_in_the_file_as_on_the_command_line() {
+        for (text, expected) in [
+            ("auto", SourceKind::Auto),
+            ("tcx", SourceKind::Tcx),
+            ("socket-filter", SourceKind::SocketFilter),
+        ] {
+            let settings: Settings = toml::from_str(&format!("source = \"{text}\"")).unwrap();
+            assert_eq!(settings.source, Some(expected));
+            let flag = <SourceKind as clap::ValueEnum>::from_str(text, false);
+            assert_eq!(flag, Ok(expected));
+            let name = expected.method().map_or("auto", Method::name);
+            assert_eq!(name, text);
+        }
     }
 
     #[test]

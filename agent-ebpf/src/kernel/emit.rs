@@ -5,8 +5,8 @@ use agent_ebpf::{
     record::{MAX_PIECES, PIECE_LEN, SEGMENT_HEADER_LEN, SegmentHeader},
 };
 use aya_ebpf::{
+    bindings::__sk_buff,
     helpers::{bpf_ringbuf_output, bpf_skb_load_bytes},
-    programs::TcContext,
 };
 
 use super::maps::RECORDS;
@@ -20,7 +20,7 @@ pub(super) struct Scratch {
 
 /// Where records of one packet come from and go to.
 pub(super) struct Emitter<'a> {
-    pub(super) ctx: &'a TcContext,
+    pub(super) packet: *mut __sk_buff,
     pub(super) scratch: &'a mut Scratch,
     pub(super) counters: &'a mut PacketCounters,
     /// Offset of the TCP payload in the packet.
@@ -59,7 +59,7 @@ impl Emitter<'_> {
         // SAFETY: `len` is at most `PIECE_LEN`, the size of the destination.
         let result = unsafe {
             bpf_skb_load_bytes(
-                self.ctx.skb.skb.cast(),
+                self.packet.cast(),
                 self.payload_offset + piece_offset,
                 self.scratch.payload.as_mut_ptr().cast(),
                 len,

@@ -1,17 +1,20 @@
 //! Entry points: what the kernel calls.
 
 mod budget;
+mod bytes;
 mod emit;
 mod maps;
 mod packet;
+mod retransmits;
 mod segment;
 mod sockets;
 
 use aya_ebpf::{
-    macros::{classifier, tracepoint},
-    programs::{TcContext, TracePointContext},
+    macros::{classifier, socket_filter, tracepoint},
+    programs::{SkBuffContext, TcContext, TracePointContext},
 };
 
+use bytes::{Datagram, Frame};
 use segment::Direction;
 
 /// `TCX_NEXT`: the packet goes on to whatever else is attached. Any other value would take it away
@@ -23,32 +26,53 @@ const ETHERNET_HEADER: u32 = 14;
 /// Devices without a link-layer header, such as tun.
 const NO_HEADER: u32 = 0;
 
+/// Bytes of the packet that the socket keeps: none, so that nothing is queued and the packet goes on
+/// untouched.
+const KEEP_NOTHING: i64 = 0;
+/// `pkt_type` of a packet that this host sends (`include/uapi/linux/if_packet.h`).
+const PACKET_OUTGOING: u32 = 4;
+
 #[classifier]
 fn ingress_ethernet(ctx: TcContext) -> i32 {
-    segment::capture(&ctx, ETHERNET_HEADER, Direction::Ingress);
+    segment::capture(&ctx, Direction::Ingress, || Frame::new(&ctx, ETHERNET_HEADER));
     TCX_NEXT
 }
 
 #[classifier]
 fn egress_ethernet(ctx: TcContext) -> i32 {
-    segment::capture(&ctx, ETHERNET_HEADER, Direction::Egress);
+    segment::capture(&ctx, Direction::Egress, || Frame::new(&ctx, ETHERNET_HEADER));
     TCX_NEXT
 }
 
 #[classifier]
 fn ingress_ip(ctx: TcContext) -> i32 {
-    segment::capture(&ctx, NO_HEADER, Direction::Ingress);
+    segment::capture(&ctx, Direction::Ingress, || Frame::new(&ctx, NO_HEADER));
     TCX_NEXT
 }
 
 #[classifier]
 fn egress_ip(ctx: TcContext) -> i32 {
-    segment::capture(&ctx, NO_HEADER, Direction::Egress);
+    segment::capture(&ctx, Direction::Egress, || Frame::new(&ctx, NO_HEADER));
     TCX_NEXT
+}
+
+#[socket_filter]
+fn packet_socket(ctx: SkBuffContext) -> i64 {
+    // SAFETY: the kernel hands the program a valid context.
+    let sent = unsafe { (*ctx.skb.skb).pkt_type } == PACKET_OUTGOING;
+    let direction = if sent { Direction::Egress } else { Direction::Ingress };
+    segment::capture(&ctx, direction, || Datagram::new(&ctx));
+    KEEP_NOTHING
 }
 
 #[tracepoint]
 fn socket_state(ctx: TracePointContext) -> u32 {
     sockets::transition(&ctx);
+    0
+}
+
+#[tracepoint]
+fn retransmit(ctx: TracePointContext) -> u32 {
+    retransmits::sent_again(&ctx);
     0
 }

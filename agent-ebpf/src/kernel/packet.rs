@@ -1,14 +1,10 @@
 //! From a packet to addresses, ports and TCP header fields.
 
-use aya_ebpf::programs::TcContext;
-
+use super::bytes::IpBytes;
 use super::maps::PORTS;
 
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
-const ETHERTYPE_VLAN: u16 = 0x8100;
-const ETHERTYPE_QINQ: u16 = 0x88a8;
-const PROTOCOL_TCP: u8 = 6;
+pub(super) const PROTOCOL_TCP: u8 = 6;
+const IPV4_HEADER: u32 = 20;
 const IPV6_HEADER: u32 = 40;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 
@@ -27,7 +23,7 @@ pub(super) enum Other {
     Unparsed,
 }
 
-/// What the IP header says about the TCP segment behind it.
+/// What the IP header says about the TCP segment behind it; offsets from the IP header's start.
 struct Network {
     l4: u32,
     end: u32,
@@ -44,20 +40,8 @@ pub(super) struct Packet {
     pub(super) ack: u32,
     pub(super) flags: u8,
     pub(super) payload_len: u32,
+    /// From the start of the program's view of the packet.
     pub(super) payload_offset: u32,
-}
-
-/// Bytes of the packet: directly where they lie in its linear part, which is nearly always, else
-/// through the helper that follows fragments.
-#[inline(always)]
-fn read<const N: usize>(ctx: &TcContext, offset: u32) -> Result<[u8; N], Other> {
-    let start = ctx.data() + offset as usize;
-    if start + N <= ctx.data_end() {
-        // SAFETY: the bytes lie between `data` and `data_end`, as the verifier also demands; an
-        // array of bytes has no alignment.
-        return Ok(unsafe { *(start as *const [u8; N]) });
-    }
-    ctx.load::<[u8; N]>(offset as usize).map_err(|_| Other::Unparsed)
 }
 
 #[inline(always)]
@@ -65,44 +49,23 @@ fn be16(bytes: [u8; 2]) -> u16 {
     u16::from_be_bytes(bytes)
 }
 
-/// Offset and EtherType of the IP header.
-#[inline(always)]
-fn network_start(ctx: &TcContext, link_header: u32) -> Result<(u32, u16), Other> {
-    if link_header == 0 {
-        let [first] = read::<1>(ctx, 0)?;
-        return match first >> 4 {
-            4 => Ok((0, ETHERTYPE_IPV4)),
-            6 => Ok((0, ETHERTYPE_IPV6)),
-            _ => Err(Other::Foreign),
-        };
-    }
-    let mut start = link_header;
-    let mut ethertype = be16(read(ctx, link_header - 2)?);
-    // The outermost tag normally travels in metadata; an inner one (QinQ) lies in the packet.
-    if ethertype == ETHERTYPE_VLAN || ethertype == ETHERTYPE_QINQ {
-        ethertype = be16(read(ctx, link_header + 2)?);
-        start = link_header + 4;
-    }
-    Ok((start, ethertype))
-}
-
 /// `end` comes from the IP header, not from the packet: a bare ACK is padded to 60 bytes on real
 /// Ethernet, and the padding is no payload.
 #[inline(always)]
-fn ipv4(ctx: &TcContext, start: u32) -> Result<Network, Other> {
-    let header = read::<12>(ctx, start)?;
+fn ipv4(ip: &impl IpBytes) -> Result<Network, Other> {
+    let header = ip.near::<0, 12>()?;
     if header[9] != PROTOCOL_TCP {
         return Err(Other::Foreign);
     }
     let header_len = u32::from(header[0] & 0x0f) * 4;
     let fragment = be16([header[6], header[7]]) & FRAGMENT_OFFSET;
-    if header[0] >> 4 != 4 || header_len < 20 || fragment != 0 {
+    if header[0] >> 4 != 4 || header_len < IPV4_HEADER || fragment != 0 {
         return Err(Other::Unparsed);
     }
     let total = u32::from(be16([header[2], header[3]]));
     // BIG TCP: the length does not fit its field, which then is 0.
-    let end = if total == 0 { ctx.len() } else { start + total };
-    Ok(Network { l4: start + header_len, end, ipv6: false })
+    let end = if total == 0 { ip.len() } else { total };
+    Ok(Network { l4: header_len, end, ipv6: false })
 }
 
 /// Hop-by-hop, routing, fragment, authentication, destination options, mobility.
@@ -112,23 +75,22 @@ fn is_extension(header: u8) -> bool {
 }
 
 #[inline(always)]
-fn ipv6(ctx: &TcContext, start: u32) -> Result<Network, Other> {
-    let header = read::<8>(ctx, start)?;
+fn ipv6(ip: &impl IpBytes) -> Result<Network, Other> {
+    let header = ip.near::<0, 8>()?;
     match header[6] {
         PROTOCOL_TCP => {}
         extension if is_extension(extension) => {
             // What lies behind one extension header is told by its first byte: a multicast report
             // (ICMPv6 behind hop-by-hop options) appears on every interface and is no loss.
-            let [next] = read::<1>(ctx, start + IPV6_HEADER)?;
+            let [next] = ip.far::<1>(IPV6_HEADER)?;
             let may_be_tcp = next == PROTOCOL_TCP || is_extension(next);
             return Err(if may_be_tcp { Other::Unparsed } else { Other::Foreign });
         }
         _ => return Err(Other::Foreign),
     }
     let payload = u32::from(be16([header[4], header[5]]));
-    let l4 = start + IPV6_HEADER;
-    let end = if payload == 0 { ctx.len() } else { l4 + payload };
-    Ok(Network { l4, end, ipv6: true })
+    let end = if payload == 0 { ip.len() } else { IPV6_HEADER + payload };
+    Ok(Network { l4: IPV6_HEADER, end, ipv6: true })
 }
 
 #[inline(always)]
@@ -143,30 +105,32 @@ fn mapped(address: [u8; 4]) -> [u8; 16] {
 }
 
 #[inline(always)]
-fn addresses(ctx: &TcContext, start: u32, ipv6: bool) -> Result<([u8; 16], [u8; 16]), Other> {
+fn addresses(ip: &impl IpBytes, ipv6: bool) -> Result<([u8; 16], [u8; 16]), Other> {
     if ipv6 {
-        return Ok((read(ctx, start + 8)?, read(ctx, start + 24)?));
+        return Ok((ip.near::<8, 16>()?, ip.near::<24, 16>()?));
     }
-    Ok((mapped(read(ctx, start + 12)?), mapped(read(ctx, start + 16)?)))
+    Ok((mapped(ip.near::<12, 4>()?), mapped(ip.near::<16, 4>()?)))
 }
 
-/// Reads a packet whose link-layer header has `link_header` bytes.
+/// The first `N` bytes of the TCP header. Nearly every packet has the IPv4 header without options,
+/// and its TCP header at a constant offset.
 #[inline(always)]
-pub(super) fn parse(ctx: &TcContext, link_header: u32) -> Result<Packet, Other> {
-    let (start, ethertype) = network_start(ctx, link_header)?;
-    let network = match ethertype {
-        ETHERTYPE_IPV4 => ipv4(ctx, start)?,
-        ETHERTYPE_IPV6 => ipv6(ctx, start)?,
-        _ => return Err(Other::Foreign),
-    };
-    let ports = read::<4>(ctx, network.l4)?;
+fn tcp_header<const N: usize>(ip: &impl IpBytes, l4: u32) -> Result<[u8; N], Other> {
+    if l4 == IPV4_HEADER { ip.near::<20, N>() } else { ip.far::<N>(l4) }
+}
+
+/// Reads a packet from its IP header on.
+#[inline(always)]
+pub(super) fn parse(ip: &impl IpBytes) -> Result<Packet, Other> {
+    let network = if ip.is_ipv6() { ipv6(ip)? } else { ipv4(ip)? };
+    let ports = tcp_header::<4>(ip, network.l4)?;
     let source_port = be16([ports[0], ports[1]]);
     let destination_port = be16([ports[2], ports[3]]);
     if !is_endpoint_port(source_port) && !is_endpoint_port(destination_port) {
         return Err(Other::Foreign);
     }
-    let (source, destination) = addresses(ctx, start, network.ipv6)?;
-    let tcp = read::<14>(ctx, network.l4)?;
+    let (source, destination) = addresses(ip, network.ipv6)?;
+    let tcp = tcp_header::<14>(ip, network.l4)?;
     let payload_offset = network.l4 + u32::from(tcp[12] >> 4) * 4;
     if tcp[12] >> 4 < 5 || network.end < payload_offset {
         return Err(Other::Unparsed);
@@ -180,6 +144,6 @@ pub(super) fn parse(ctx: &TcContext, link_header: u32) -> Result<Packet, Other> 
         ack: u32::from_be_bytes([tcp[8], tcp[9], tcp[10], tcp[11]]),
         flags: tcp[13],
         payload_len: network.end - payload_offset,
-        payload_offset,
+        payload_offset: ip.start() + payload_offset,
     })
 }

@@ -9,13 +9,15 @@ use agent_ebpf::{
     record::{KIND_SEGMENT, SegmentHeader},
 };
 use aya_ebpf::{
+    EbpfContext,
+    bindings::__sk_buff,
     helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
-    programs::TcContext,
 };
 use aya_log_ebpf::info;
 
 use super::{
     budget,
+    bytes::IpBytes,
     emit::Emitter,
     maps::{ENDPOINTS, INTERFACES, KERNEL_LOG, PACKET_COUNTERS, SCRATCH},
     packet::{self, FIN, Other, Packet, RST, SYN},
@@ -28,20 +30,37 @@ pub(super) enum Direction {
     Egress,
 }
 
-/// Looks at one packet.
+/// Looks at one packet, which `open` finds the IP header of.
 #[inline(always)]
-pub(super) fn capture(ctx: &TcContext, link_header: u32, direction: Direction) {
+pub(super) fn capture<C: EbpfContext, I: IpBytes>(
+    ctx: &C,
+    direction: Direction,
+    open: impl FnOnce() -> Result<I, Other>,
+) {
+    let skb = ctx.as_ptr().cast::<__sk_buff>();
     // SAFETY: the kernel hands the program a valid context.
-    let (ifindex, segments) = unsafe { ((*ctx.skb.skb).ifindex, (*ctx.skb.skb).gso_segs) };
+    let (ifindex, segments) = unsafe { ((*skb).ifindex, (*skb).gso_segs) };
     count_interface(ifindex, segments, direction);
-    let Some(counters) = PACKET_COUNTERS.get_ptr_mut(0) else { return };
-    // SAFETY: this CPU's own entry; packet programs do not interrupt each other.
-    let counters = unsafe { &mut *counters };
-    match packet::parse(ctx, link_header) {
-        Ok(packet) => endpoint_packet(ctx, ifindex, &packet, counters),
-        Err(Other::Unparsed) => counters[UNPARSED_PACKETS] += 1,
+    match open().and_then(|ip| packet::parse(&ip)) {
+        Ok(packet) => {
+            if let Some(counters) = counters() {
+                endpoint_packet(ctx, ifindex, &packet, counters);
+            }
+        }
+        Err(Other::Unparsed) => {
+            if let Some(counters) = counters() {
+                counters[UNPARSED_PACKETS] += 1;
+            }
+        }
         Err(Other::Foreign) => {}
     }
+}
+
+#[inline(always)]
+fn counters() -> Option<&'static mut PacketCounters> {
+    let counters = PACKET_COUNTERS.get_ptr_mut(0)?;
+    // SAFETY: this CPU's own entry; packet programs do not interrupt each other.
+    Some(unsafe { &mut *counters })
 }
 
 #[inline(always)]
@@ -58,7 +77,12 @@ fn count_interface(ifindex: u32, segments: u32, direction: Direction) {
 }
 
 #[inline(always)]
-fn endpoint_packet(ctx: &TcContext, ifindex: u32, packet: &Packet, counters: &mut PacketCounters) {
+fn endpoint_packet<C: EbpfContext>(
+    ctx: &C,
+    ifindex: u32,
+    packet: &Packet,
+    counters: &mut PacketCounters,
+) {
     let source = EndpointKey { address: packet.source, port: packet.source_port, reserved: 0 };
     let destination =
         EndpointKey { address: packet.destination, port: packet.destination_port, reserved: 0 };
@@ -90,12 +114,12 @@ fn endpoint_packet(ctx: &TcContext, ifindex: u32, packet: &Packet, counters: &mu
         }
         budget::request(&key, packet.payload_len)
     };
-    emit(ctx, ifindex, packet, from_endpoint, copied, counters);
+    emit(ctx.as_ptr().cast(), ifindex, packet, from_endpoint, copied, counters);
 }
 
 #[inline(always)]
 fn emit(
-    ctx: &TcContext,
+    skb: *mut __sk_buff,
     ifindex: u32,
     packet: &Packet,
     from_endpoint: bool,
@@ -127,5 +151,6 @@ fn emit(
         captured_len: 0,
         reserved2: 0,
     };
-    Emitter { ctx, scratch, counters, payload_offset: packet.payload_offset }.segment(copied);
+    Emitter { packet: skb, scratch, counters, payload_offset: packet.payload_offset }
+        .segment(copied);
 }

@@ -6,7 +6,7 @@ use agent_ebpf::{
     counters::{SOCKETS_ATTEMPTED, SOCKETS_FAILED},
     endpoint::EndpointKey,
     record::{KIND_SOCKET, SocketRecord},
-    tracepoint::{
+    tracepoint::socket_state::{
         DESTINATION_ADDRESS, DESTINATION_PORT, NEW_STATE, OLD_STATE, PROTOCOL, SOURCE_ADDRESS,
         SOURCE_PORT,
     },
@@ -29,7 +29,7 @@ const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 /// A field of the tracepoint's record. Constant offsets only: the verifier refuses a context
 /// pointer that was changed at run time. User space has compared them with the `format` file.
 #[inline(always)]
-fn field<T: Copy>(ctx: &TracePointContext, offset: usize) -> T {
+pub(super) fn field<T: Copy>(ctx: &TracePointContext, offset: usize) -> T {
     // SAFETY: every offset is aligned for its type and lies within the record, as the verifier
     // checks against the tracepoint's size.
     unsafe { ctx.as_ptr().add(offset).cast::<T>().read_volatile() }
@@ -50,7 +50,7 @@ fn address(ctx: &TracePointContext, offset: usize) -> [u8; 16] {
 }
 
 #[inline(always)]
-fn is_endpoint_port(port: u16) -> bool {
+pub(super) fn is_endpoint_port(port: u16) -> bool {
     PORTS.get(u32::from(port)).is_some_and(|marked| *marked != 0)
 }
 
@@ -126,8 +126,9 @@ fn count_connection(slot: u32, record: &SocketRecord) {
     }
 }
 
+/// Writes a record; the kernel never nests tracepoint programs on a CPU.
 #[inline(always)]
-fn write(mut record: SocketRecord) {
+pub(super) fn write(mut record: SocketRecord) {
     let Some(counters) = SOCKET_COUNTERS.get_ptr_mut(0) else { return };
     // SAFETY: this CPU's own entry; the kernel does not nest tracepoint programs on a CPU.
     let counters = unsafe { &mut *counters };

@@ -1,15 +1,17 @@
-//! Live capture: TCX programs on interfaces and a tracepoint for sockets.
+//! Live capture: TCX programs or socket filters on interfaces, and tracepoints for sockets.
 
 mod config;
+mod cost;
 mod counters;
 mod load;
+mod packet_socket;
 mod preflight;
 mod record;
 mod ring;
 mod tracefs;
 
 use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use aya::Ebpf;
@@ -18,9 +20,12 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::time::{ClockId, clock_gettime};
 use protocol::Nanos;
 
-pub use config::{DEFAULT_REQUEST_BUDGET, DEFAULT_RING_BYTES, InterfaceRef, TcxConfig, canonical};
+pub use config::{
+    DEFAULT_REQUEST_BUDGET, DEFAULT_RING_BYTES, InterfaceRef, Method, TcxConfig, canonical,
+};
+pub use cost::{ProgramCost, program_costs};
 pub use counters::InterfaceView;
-pub use preflight::{Missing, preflight, supported};
+pub use preflight::{Host, Missing, Probe, preflight, preflight_of, supported};
 
 use super::{CaptureCounters, CaptureError, CaptureEvent, CaptureSource};
 use config::Interface;
@@ -44,6 +49,10 @@ pub struct TcxSource {
     endpoints: Vec<SocketAddr>,
     consumed: Consumed,
     opened: Nanos,
+    method: Method,
+    retransmits: Result<(), String>,
+    /// Each runs the filter on one interface while it is open.
+    _sockets: Vec<OwnedFd>,
     /// Owns the programs and their links.
     bpf: Ebpf,
 }
@@ -99,9 +108,10 @@ impl TcxSource {
     pub fn open(config: &TcxConfig) -> Result<Self, CaptureError> {
         let endpoints = config.checked_endpoints()?;
         let interfaces = config::resolve(&config.interfaces)?;
-        if let Some(missing) = preflight().into_iter().next() {
+        if let Some(missing) = preflight_of(&Host, config.method).into_iter().next() {
             return Err(CaptureError::Program { what: missing.what, mend: missing.mend });
         }
+        let method = config.method.unwrap_or_else(|| preflight::suitable(&Host));
         tracefs::prepare()?;
         let opened = monotonic()?;
         let mut bpf = load::load(config)?;
@@ -112,12 +122,26 @@ impl TcxSource {
         let log = log.map_err(|error| program_error("opening the kernel log", &error))?;
         let positions = RingPositions::new(maps.records.as_fd())?;
         let epoll = Self::epoll(&maps, log.as_ref())?;
-        load::attach(&mut bpf, &interfaces)?;
+        load::attach_sockets(&mut bpf)?;
+        let retransmits = load::attach_retransmits(&mut bpf).map_err(|error| error.to_string());
+        let sockets = load::attach_interfaces(&mut bpf, &interfaces, method)?;
         // After attaching: packets in between are seen by the programs, not missed.
         let interfaces =
             interfaces.into_iter().map(|it| (it.clone(), counters::rx_now(&it))).collect();
-        let consumed = Consumed::default();
-        Ok(Self { maps, positions, epoll, log, interfaces, endpoints, consumed, opened, bpf })
+        Ok(Self {
+            maps,
+            positions,
+            epoll,
+            log,
+            interfaces,
+            endpoints,
+            consumed: Consumed::default(),
+            opened,
+            method,
+            retransmits,
+            _sockets: sockets,
+            bpf,
+        })
     }
 
     fn epoll(
@@ -143,6 +167,20 @@ impl TcxSource {
             .map(|(name, program)| program.info().map(|it| it.id()).map_err(|it| (name, it)))
             .map(|id| id.map_err(|(name, error)| program_error(name, &error)))
             .collect()
+    }
+
+    /// How packets are looked at.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Whether retransmissions of local sockets are told by the kernel, else why not.
+    ///
+    /// # Errors
+    /// The reason, with what holds instead.
+    pub fn retransmits_watched(&self) -> Result<(), &str> {
+        self.retransmits.as_ref().map(|()| ()).map_err(String::as_str)
     }
 
     /// Endpoints in the form records carry them (plain IPv4), sorted.
@@ -295,6 +333,6 @@ impl CaptureSource for TcxSource {
     }
 
     fn name(&self) -> &'static str {
-        "tcx"
+        self.method.name()
     }
 }

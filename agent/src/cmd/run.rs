@@ -94,6 +94,9 @@ fn prepare(args: &RunArgs) -> anyhow::Result<Prepared> {
     let jsonl = jsonl.transpose()?;
     let jsonl = jsonl.map(|file| Box::new(BufWriter::new(file)) as Box<dyn Write + Send>);
     let source = TcxSource::open(&capture_config(&config, args.kernel_log))?;
+    if let Err(reason) = source.retransmits_watched() {
+        tracing::warn!(reason, "the kernel does not tell of retransmissions");
+    }
     Ok(Prepared { config, listener, token, jsonl, source })
 }
 
@@ -108,6 +111,7 @@ fn capture_config(config: &Config, kernel_log: bool) -> TcxConfig {
         ring_bytes: config.ring_bytes,
         request_budget: config.request_budget_bytes,
         kernel_log,
+        method: config.source.method(),
         ..TcxConfig::new(interfaces, endpoints)
     }
 }

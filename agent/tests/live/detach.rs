@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agent::capture::tcx::{InterfaceRef, TcxSource};
+use agent::capture::tcx::{InterfaceRef, Method, TcxSource};
 use aya::programs::{SchedClassifier, TcAttachType};
 
 use crate::support::{config, kernel_available, open};
@@ -41,7 +41,7 @@ fn dropping_the_source_detaches_its_programs() {
         return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let source = open(listener.local_addr().unwrap());
+    let source = open(listener.local_addr().unwrap(), Method::Tcx);
     let ids = source.program_ids().unwrap();
     assert!(any_attached(&ids));
     drop(source);
@@ -53,7 +53,7 @@ fn a_failed_open_leaves_nothing_attached() {
     if !kernel_available("failed open") {
         return;
     }
-    let mut config = config("127.0.0.1:9".parse().unwrap());
+    let mut config = config("127.0.0.1:9".parse().unwrap(), Method::Tcx);
     config.interfaces.push(InterfaceRef::Name("nosuch0".to_owned()));
     let error = TcxSource::open(&config).err().unwrap().to_string();
     assert!(error.contains("unknown interface nosuch0"), "{error}");
@@ -62,7 +62,7 @@ fn a_failed_open_leaves_nothing_attached() {
 #[test]
 #[ignore = "the process that the next test kills"]
 fn hold_a_source_until_killed() {
-    let source = open("127.0.0.1:9".parse().unwrap());
+    let source = open("127.0.0.1:9".parse().unwrap(), Method::Tcx);
     let ids: Vec<_> = source.program_ids().unwrap().iter().map(u32::to_string).collect();
     println!("\nholding {}", ids.join(" "));
     let _ = std::io::stdin().read(&mut [0; 1]);

@@ -1,11 +1,11 @@
 //! Frames that ordinary sockets do not send.
 
 use agent::capture::CaptureSource as _;
-use agent::capture::tcx::TcxSource;
+use agent::capture::tcx::{Method, TcxSource};
 
 use crate::inject::Frame;
 use crate::recorder::{Kept, Recorder};
-use crate::support::{kernel_available, open};
+use crate::support::{for_each_method, open};
 
 const ACK: u8 = 0x10;
 const PSH_ACK: u8 = 0x18;
@@ -35,51 +35,48 @@ fn towards_endpoint(source: &mut TcxSource) -> Vec<Kept> {
     recorder.segments.into_iter().filter(|it| !it.from_endpoint).collect()
 }
 
-fn watch(port: u16) -> TcxSource {
-    open(std::net::SocketAddr::from(([127, 0, 0, 1], port)))
+fn watch(port: u16, method: Method) -> TcxSource {
+    open(std::net::SocketAddr::from(([127, 0, 0, 1], port)), method)
 }
 
 #[test]
 fn padding_is_no_payload_and_a_bare_acknowledgement_is_no_event() {
-    if !kernel_available("padding") {
-        return;
-    }
-    let port = unused_port();
-    let mut source = watch(port);
-    let bare = Frame { flags: ACK, ..frame(port, b"") };
-    bare.send();
-    assert!(towards_endpoint(&mut source).is_empty());
-    assert!(source.counters().unwrap().endpoint_packets >= 1);
+    for_each_method("padding", |method| {
+        let port = unused_port();
+        let mut source = watch(port, method);
+        let bare = Frame { flags: ACK, ..frame(port, b"") };
+        bare.send();
+        assert!(towards_endpoint(&mut source).is_empty());
+        assert!(source.counters().unwrap().endpoint_packets >= 1);
 
-    frame(port, b"hi").send();
-    let seen = towards_endpoint(&mut source);
-    assert_eq!(seen.len(), 1);
-    assert_eq!((seen[0].payload_len, seen[0].payload.as_slice()), (2, b"hi".as_slice()));
-    assert_eq!(seen[0].seq, 1000);
+        frame(port, b"hi").send();
+        let seen = towards_endpoint(&mut source);
+        assert_eq!(seen.len(), 1);
+        assert_eq!((seen[0].payload_len, seen[0].payload.as_slice()), (2, b"hi".as_slice()));
+        assert_eq!(seen[0].seq, 1000);
+    });
 }
 
 #[test]
 fn later_fragments_are_counted_and_never_read_as_ports() {
-    if !kernel_available("fragments") {
-        return;
-    }
-    let port = unused_port();
-    let mut source = watch(port);
-    let before = source.counters().unwrap().unparsed_packets;
-    Frame { fragment_offset: 185, ..frame(port, b"looks like a segment") }.send();
-    assert!(towards_endpoint(&mut source).is_empty());
-    assert!(source.counters().unwrap().unparsed_packets > before);
+    for_each_method("fragments", |method| {
+        let port = unused_port();
+        let mut source = watch(port, method);
+        let before = source.counters().unwrap().unparsed_packets;
+        Frame { fragment_offset: 185, ..frame(port, b"looks like a segment") }.send();
+        assert!(towards_endpoint(&mut source).is_empty());
+        assert!(source.counters().unwrap().unparsed_packets > before);
+    });
 }
 
 #[test]
 fn a_tag_inside_the_packet_is_skipped() {
-    if !kernel_available("VLAN tag") {
-        return;
-    }
-    let port = unused_port();
-    let mut source = watch(port);
-    Frame { tagged: true, ..frame(port, b"tagged") }.send();
-    let seen = towards_endpoint(&mut source);
-    assert_eq!(seen.len(), 1);
-    assert_eq!(seen[0].payload, b"tagged");
+    for_each_method("VLAN tag", |method| {
+        let port = unused_port();
+        let mut source = watch(port, method);
+        Frame { tagged: true, ..frame(port, b"tagged") }.send();
+        let seen = towards_endpoint(&mut source);
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].payload, b"tagged");
+    });
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use agent::capture::CaptureSource as _;
-use agent::capture::tcx::TcxSource;
+use agent::capture::tcx::{Method, TcxSource};
 
 use crate::support::{config, kernel_available};
 
@@ -34,7 +34,7 @@ fn the_kernel_log_tells_of_connections_when_it_is_on() {
     log::set_max_level(log::LevelFilter::Info);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = listener.local_addr().unwrap();
-    let mut config = config(endpoint);
+    let mut config = config(endpoint, Method::Tcx);
     config.kernel_log = true;
     let mut source = TcxSource::open(&config).unwrap();
     drop(TcpStream::connect(endpoint).unwrap());

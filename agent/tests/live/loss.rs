@@ -8,30 +8,29 @@ use agent::capture::CaptureSource as _;
 use agent::capture::tcx::TcxSource;
 
 use crate::recorder::Recorder;
-use crate::support::{config, kernel_available};
+use crate::support::{config, for_each_method};
 
 #[test]
 fn records_that_find_no_room_are_counted_and_the_counts_reconcile() {
-    if !kernel_available("full ring") {
-        return;
-    }
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = listener.local_addr().unwrap();
-    let mut small = config(endpoint);
-    small.ring_bytes = 64 * 1024;
-    let mut source = TcxSource::open(&small).unwrap();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.write_all(&vec![b'y'; 1_000_000]).unwrap();
-    });
-    let mut received = Vec::new();
-    TcpStream::connect(endpoint).unwrap().read_to_end(&mut received).unwrap();
-    server.join().unwrap();
+    for_each_method("full ring", |method| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = listener.local_addr().unwrap();
+        let mut small = config(endpoint, method);
+        small.ring_bytes = 64 * 1024;
+        let mut source = TcxSource::open(&small).unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&vec![b'y'; 1_000_000]).unwrap();
+        });
+        let mut received = Vec::new();
+        TcpStream::connect(endpoint).unwrap().read_to_end(&mut received).unwrap();
+        server.join().unwrap();
 
-    let mut recorder = Recorder::default();
-    let taken = recorder.drain(&mut source);
-    let segments = source.counters().unwrap().segments;
-    assert!(segments.failed > 0, "{segments:?}");
-    assert_eq!(segments.attempted - segments.failed, segments.consumed);
-    assert_eq!(taken, recorder.segments.len() + recorder.transitions.len());
+        let mut recorder = Recorder::default();
+        let taken = recorder.drain(&mut source);
+        let segments = source.counters().unwrap().segments;
+        assert!(segments.failed > 0, "{segments:?}");
+        assert_eq!(segments.attempted - segments.failed, segments.consumed);
+        assert_eq!(taken, recorder.segments.len() + recorder.transitions.len());
+    });
 }

@@ -6,10 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use agent::capture::CaptureSource as _;
-use agent::capture::tcx::TcxSource;
+use agent::capture::tcx::{Method, TcxSource};
 
 use crate::recorder::Recorder;
-use crate::support::{kernel_available, open};
+use crate::support::{for_each_method, open};
 
 const CLOSED: u8 = 7;
 const WHOLE: usize = 200_000;
@@ -55,15 +55,12 @@ fn assert_reconciled(source: &mut TcxSource) {
     assert_eq!(source.missed_transitions(), Some(0));
 }
 
-fn one_connection(name: &str, listen: SocketAddr) {
-    if !kernel_available(name) {
-        return;
-    }
+fn one_connection(listen: SocketAddr, method: Method) {
     let listener = TcpListener::bind(listen).unwrap();
     let endpoint = listener.local_addr().unwrap();
     let request = pattern(WHOLE, 7);
     let response = pattern(WHOLE + SMALL_WRITES * 50, 11);
-    let mut source = open(endpoint);
+    let mut source = open(endpoint, method);
     let mut recorder = Recorder::default();
 
     let server = serve(listener, request.len(), response.clone());
@@ -94,44 +91,45 @@ fn one_connection(name: &str, listen: SocketAddr) {
 
 #[test]
 fn both_directions_of_an_ipv4_connection_are_seen_byte_for_byte() {
-    one_connection("ipv4 connection", "127.0.0.1:0".parse().unwrap());
+    for_each_method("ipv4 connection", |method| {
+        one_connection("127.0.0.1:0".parse().unwrap(), method)
+    });
 }
 
 #[test]
 fn both_directions_of_an_ipv6_connection_are_seen_byte_for_byte() {
-    one_connection("ipv6 connection", "[::1]:0".parse().unwrap());
+    for_each_method("ipv6 connection", |method| one_connection("[::1]:0".parse().unwrap(), method));
 }
 
 #[test]
 fn a_request_after_a_response_has_a_full_budget_again() {
-    if !kernel_available("request budget") {
-        return;
-    }
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = listener.local_addr().unwrap();
-    let mut config = crate::support::config(endpoint);
-    config.request_budget = 1000;
-    let mut source = TcxSource::open(&config).unwrap();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
+    for_each_method("request budget", |method| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = listener.local_addr().unwrap();
+        let mut config = crate::support::config(endpoint, method);
+        config.request_budget = 1000;
+        let mut source = TcxSource::open(&config).unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for _ in 0..2 {
+                stream.read_exact(&mut [0; 5000]).unwrap();
+                stream.write_all(b"ok").unwrap();
+            }
+        });
+        let mut client = TcpStream::connect(endpoint).unwrap();
         for _ in 0..2 {
-            stream.read_exact(&mut [0; 5000]).unwrap();
-            stream.write_all(b"ok").unwrap();
+            client.write_all(&[b'x'; 5000]).unwrap();
+            client.read_exact(&mut [0; 2]).unwrap();
         }
+        server.join().unwrap();
+        let mut recorder = Recorder::default();
+        recorder.drain(&mut source);
+        let requests: Vec<_> =
+            recorder.segments.iter().filter(|it| !it.from_endpoint && it.payload_len > 0).collect();
+        let on_the_wire: u32 = requests.iter().map(|it| it.payload_len).sum();
+        let copied: usize = requests.iter().map(|it| it.payload.len()).sum();
+        assert_eq!((on_the_wire, copied), (10_000, 2000));
     });
-    let mut client = TcpStream::connect(endpoint).unwrap();
-    for _ in 0..2 {
-        client.write_all(&[b'x'; 5000]).unwrap();
-        client.read_exact(&mut [0; 2]).unwrap();
-    }
-    server.join().unwrap();
-    let mut recorder = Recorder::default();
-    recorder.drain(&mut source);
-    let requests: Vec<_> =
-        recorder.segments.iter().filter(|it| !it.from_endpoint && it.payload_len > 0).collect();
-    let on_the_wire: u32 = requests.iter().map(|it| it.payload_len).sum();
-    let copied: usize = requests.iter().map(|it| it.payload.len()).sum();
-    assert_eq!((on_the_wire, copied), (10_000, 2000));
 }
 
 /// Opens a connection to `listener`, and moves some bytes over it.
@@ -144,27 +142,26 @@ fn talk(listener: &TcpListener) {
 
 #[test]
 fn foreign_connections_are_counted_but_make_no_record() {
-    if !kernel_available("foreign connections") {
-        return;
-    }
-    let watched = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = watched.local_addr().unwrap();
-    // The port filter lets the same port on another address through, the endpoint table does not.
-    let same_port = TcpListener::bind(("127.0.0.2", endpoint.port())).unwrap();
-    let other_port = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut source = open(endpoint);
-    talk(&same_port);
-    talk(&other_port);
-    let mut recorder = Recorder::default();
-    recorder.drain(&mut source);
-    assert!(recorder.segments.is_empty() && recorder.transitions.is_empty());
-    let counters = source.counters().unwrap();
-    assert_eq!((counters.endpoint_packets, counters.segments.attempted), (0, 0));
-    // Two handshakes, two payloads, their acknowledgements and ends.
-    assert!(counters.packets >= 10, "{counters:?}");
-    let lo = &source.interfaces().unwrap()[0];
-    assert!(lo.loopback && lo.egress_packets == 0 && lo.ingress_packets >= 10, "{lo:?}");
-    assert_nothing_preempted(&source);
+    for_each_method("foreign connections", |method| {
+        let watched = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = watched.local_addr().unwrap();
+        // The port filter lets the same port on another address through, the endpoint table does not.
+        let same_port = TcpListener::bind(("127.0.0.2", endpoint.port())).unwrap();
+        let other_port = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut source = open(endpoint, method);
+        talk(&same_port);
+        talk(&other_port);
+        let mut recorder = Recorder::default();
+        recorder.drain(&mut source);
+        assert!(recorder.segments.is_empty() && recorder.transitions.is_empty());
+        let counters = source.counters().unwrap();
+        assert_eq!((counters.endpoint_packets, counters.segments.attempted), (0, 0));
+        // Two handshakes, two payloads, their acknowledgements and ends.
+        assert!(counters.packets >= 10, "{counters:?}");
+        let lo = &source.interfaces().unwrap()[0];
+        assert!(lo.loopback && lo.egress_packets == 0 && lo.ingress_packets >= 10, "{lo:?}");
+        assert_nothing_preempted(&source);
+    });
 }
 
 /// Other traffic on `lo` may have a packet between the interface's counter and the programs'.

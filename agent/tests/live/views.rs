@@ -9,7 +9,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::inject::Frame;
 use crate::recorder::Recorder;
-use crate::support::kernel_available;
+use crate::support::for_each_method;
 
 fn ip(args: &str) {
     let status = Command::new("ip").args(args.split(' ')).status().unwrap();
@@ -18,39 +18,42 @@ fn ip(args: &str) {
 
 #[test]
 fn a_packet_that_passes_two_interfaces_is_two_views_of_one_segment() {
-    if !kernel_available("two interfaces") {
-        return;
-    }
-    // Only this thread, and what it starts, moves to the new namespace.
-    unshare(CloneFlags::CLONE_NEWNET).unwrap();
-    ip("link add near type veth peer name far");
-    ip("link set near up");
-    ip("link set far up");
-    let names = ["near", "far"];
-    let interfaces = names.map(|it| InterfaceRef::Name(it.to_owned())).to_vec();
-    let endpoint = "127.0.0.1:8000".parse().unwrap();
-    let mut source = TcxSource::open(&TcxConfig::new(interfaces, vec![endpoint])).unwrap();
+    for_each_method("two interfaces", |method| {
+        // Only this thread, and what it starts, moves to the new namespace.
+        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        ip("link add near type veth peer name far");
+        ip("link set near up");
+        ip("link set far up");
+        let names = ["near", "far"];
+        let interfaces = names.map(|it| InterfaceRef::Name(it.to_owned())).to_vec();
+        let endpoint = "127.0.0.1:8000".parse().unwrap();
+        let mut source = TcxSource::open(&TcxConfig {
+            method: Some(method),
+            ..TcxConfig::new(interfaces, vec![endpoint])
+        })
+        .unwrap();
 
-    Frame {
-        port: 8000,
-        source_port: 9,
-        seq: 5,
-        flags: 0x18,
-        payload: b"hello".to_vec(),
-        fragment_offset: 0,
-        tagged: false,
-    }
-    .send_on("near");
-    let mut recorder = Recorder::default();
-    recorder.poll_until(&mut source, |it| it.segments.len() >= 2);
-    recorder.drain(&mut source);
+        Frame {
+            port: 8000,
+            source_port: 9,
+            seq: 5,
+            flags: 0x18,
+            payload: b"hello".to_vec(),
+            fragment_offset: 0,
+            tagged: false,
+        }
+        .send_on("near");
+        let mut recorder = Recorder::default();
+        recorder.poll_until(&mut source, |it| it.segments.len() >= 2);
+        recorder.drain(&mut source);
 
-    let seen: Vec<_> = recorder.segments.iter().map(|it| it.ifindex).collect();
-    assert_eq!(seen, names.map(|it| if_nametoindex(it).unwrap()));
-    assert!(recorder.segments.iter().all(|it| it.seq == 5 && it.payload == b"hello"));
-    let views = source.interfaces().unwrap();
-    assert!(views[0].egress_packets >= 1 && views[1].ingress_packets >= 1, "{views:?}");
-    assert!(views.iter().all(|it| it.preempted() == 0 && !it.loopback), "{views:?}");
-    let counters = source.counters().unwrap();
-    assert_eq!((counters.segments.attempted, counters.segments.consumed), (2, 2));
+        let seen: Vec<_> = recorder.segments.iter().map(|it| it.ifindex).collect();
+        assert_eq!(seen, names.map(|it| if_nametoindex(it).unwrap()));
+        assert!(recorder.segments.iter().all(|it| it.seq == 5 && it.payload == b"hello"));
+        let views = source.interfaces().unwrap();
+        assert!(views[0].egress_packets >= 1 && views[1].ingress_packets >= 1, "{views:?}");
+        assert!(views.iter().all(|it| it.preempted() == 0 && !it.loopback), "{views:?}");
+        let counters = source.counters().unwrap();
+        assert_eq!((counters.segments.attempted, counters.segments.consumed), (2, 2));
+    });
 }

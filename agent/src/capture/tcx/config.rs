@@ -40,6 +40,27 @@ impl fmt::Display for InterfaceRef {
     }
 }
 
+/// How the packets of an interface are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// TCX links: before every other TC program.
+    Tcx,
+    /// A packet socket's filter: for kernels without TCX.
+    SocketFilter,
+}
+
+impl Method {
+    /// As configuration and status write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcx => "tcx",
+            Self::SocketFilter => "socket-filter",
+        }
+    }
+}
+
 /// Settings of a [`TcxSource`](super::TcxSource).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcxConfig {
@@ -53,6 +74,8 @@ pub struct TcxConfig {
     pub request_budget: u32,
     /// Forward the kernel programs' own log to the `log` crate.
     pub kernel_log: bool,
+    /// How to look; `None` takes TCX where the kernel has it, else socket filters.
+    pub method: Option<Method>,
 }
 
 impl TcxConfig {
@@ -65,6 +88,7 @@ impl TcxConfig {
             ring_bytes: DEFAULT_RING_BYTES,
             request_budget: DEFAULT_REQUEST_BUDGET,
             kernel_log: false,
+            method: None,
         }
     }
 

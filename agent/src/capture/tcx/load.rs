@@ -2,19 +2,24 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
 use agent_ebpf::counters::{INTERFACE_SLOTS, PACKET_SLOTS, SOCKET_SLOTS};
 use agent_ebpf::endpoint::{ENDPOINT_KEY_LEN, EndpointKey};
-use agent_ebpf::tracepoint::{CATEGORY, NAME};
+use agent_ebpf::tracepoint::{Tracepoint, retransmit, socket_state};
 use aya::maps::{
     Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues, RingBuf,
 };
 use aya::programs::tc::TcAttachOptions;
-use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType, TracePoint};
+use aya::programs::{
+    LinkOrder, Program, ProgramError, SchedClassifier, SocketFilter, TcAttachType, TracePoint,
+};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
-use super::config::{Interface, LinkHeader, TcxConfig, mapped};
+use super::config::{Interface, LinkHeader, Method, TcxConfig, mapped};
+use super::packet_socket;
 use super::preflight::{PRIVILEGE_MEND, TCX_MEND};
+use super::tracefs;
 use crate::capture::CaptureError;
 
 /// The committed object; `cargo xtask ebpf` rebuilds it from `agent-ebpf/`.
@@ -171,13 +176,19 @@ fn attach_error(interface: &Interface, error: &ProgramError) -> CaptureError {
     }
 }
 
-fn attach_packets(bpf: &mut Ebpf, interface: &Interface) -> Result<(), CaptureError> {
+fn program_mut<'a, P>(bpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, CaptureError>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
+    bpf.program_mut(name)
+        .ok_or_else(|| missing(name))?
+        .try_into()
+        .map_err(|error| program_error(name, &error))
+}
+
+fn attach_tcx(bpf: &mut Ebpf, interface: &Interface) -> Result<(), CaptureError> {
     for (name, direction) in programs(interface) {
-        let program: &mut SchedClassifier = bpf
-            .program_mut(name)
-            .ok_or_else(|| missing(name))?
-            .try_into()
-            .map_err(|error| program_error(name, &error))?;
+        let program: &mut SchedClassifier = program_mut(bpf, name)?;
         if program.fd().is_err() {
             program.load().map_err(|error| program_error(name, &error))?;
         }
@@ -190,15 +201,52 @@ fn attach_packets(bpf: &mut Ebpf, interface: &Interface) -> Result<(), CaptureEr
     Ok(())
 }
 
-/// Attaches everything. Links live in `bpf` and end with it: nothing is pinned.
-pub(super) fn attach(bpf: &mut Ebpf, interfaces: &[Interface]) -> Result<(), CaptureError> {
-    let name = "socket_state";
-    let sockets: &mut TracePoint = bpf
-        .program_mut(name)
-        .ok_or_else(|| missing(name))?
-        .try_into()
-        .map_err(|error| program_error(name, &error))?;
-    sockets.load().map_err(|error| program_error(name, &error))?;
-    sockets.attach(CATEGORY, NAME).map_err(|error| program_error(name, &error))?;
-    interfaces.iter().try_for_each(|interface| attach_packets(bpf, interface))
+fn attach_socket(bpf: &mut Ebpf, interface: &Interface) -> Result<OwnedFd, CaptureError> {
+    let name = "packet_socket";
+    let filter: &mut SocketFilter = program_mut(bpf, name)?;
+    if filter.fd().is_err() {
+        filter.load().map_err(|error| program_error(name, &error))?;
+    }
+    packet_socket::open(filter, interface)
+}
+
+fn attach_tracepoint(
+    bpf: &mut Ebpf,
+    program: &'static str,
+    tracepoint: &Tracepoint,
+) -> Result<(), CaptureError> {
+    let loaded: &mut TracePoint = program_mut(bpf, program)?;
+    loaded.load().map_err(|error| program_error(program, &error))?;
+    loaded
+        .attach(tracepoint.category, tracepoint.name)
+        .map_err(|error| program_error(program, &error))?;
+    Ok(())
+}
+
+/// Attaches to the tracepoint of socket states.
+pub(super) fn attach_sockets(bpf: &mut Ebpf) -> Result<(), CaptureError> {
+    attach_tracepoint(bpf, "socket_state", &socket_state::TRACEPOINT)
+}
+
+/// Attaches to the tracepoint of retransmissions.
+pub(super) fn attach_retransmits(bpf: &mut Ebpf) -> Result<(), CaptureError> {
+    tracefs::check_retransmit()?;
+    attach_tracepoint(bpf, "retransmit", &retransmit::TRACEPOINT)
+}
+
+/// Attaches to every interface. TCX links live in `bpf` and end with it, socket filters end with the
+/// sockets returned: nothing is pinned.
+pub(super) fn attach_interfaces(
+    bpf: &mut Ebpf,
+    interfaces: &[Interface],
+    method: Method,
+) -> Result<Vec<OwnedFd>, CaptureError> {
+    let mut sockets = Vec::new();
+    for interface in interfaces {
+        match method {
+            Method::Tcx => attach_tcx(bpf, interface)?,
+            Method::SocketFilter => sockets.push(attach_socket(bpf, interface)?),
+        }
+    }
+    Ok(sockets)
 }

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use agent_ebpf::record::{KIND_SEGMENT, KIND_SOCKET, SEGMENT_HEADER_LEN, SOCKET_RECORD_LEN};
+use agent_ebpf::record::{
+    KIND_RETRANSMIT, KIND_SEGMENT, KIND_SOCKET, SEGMENT_HEADER_LEN, SOCKET_RECORD_LEN,
+};
 use protocol::Nanos;
 
-use crate::capture::{CaptureEvent, Segment, SocketTransition, TcpFlags};
+use crate::capture::{CaptureEvent, Retransmit, Segment, SocketTransition, TcpFlags};
 
 /// `N` bytes at `offset`; the layout is asserted in `agent_ebpf::record`.
 fn bytes<const N: usize>(record: &[u8], offset: usize) -> Option<[u8; N]> {
@@ -34,6 +36,7 @@ pub(super) fn parse(record: &[u8]) -> Option<CaptureEvent<'_>> {
     match *record.first()? {
         KIND_SEGMENT => segment(record).map(CaptureEvent::Segment),
         KIND_SOCKET => socket(record).map(CaptureEvent::Socket),
+        KIND_RETRANSMIT => socket(record).map(|it| CaptureEvent::Retransmit(retransmit(&it))),
         _ => None,
     }
 }
@@ -68,6 +71,16 @@ fn socket(record: &[u8]) -> Option<SocketTransition> {
         new_state: *record.get(2)?,
         at_endpoint: *record.get(3)? != 0,
     })
+}
+
+/// The record has the form of a transition; a socket sends from its local address.
+fn retransmit(socket: &SocketTransition) -> Retransmit {
+    Retransmit {
+        stamp: socket.stamp,
+        source: socket.local,
+        destination: socket.remote,
+        from_endpoint: socket.at_endpoint,
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +158,19 @@ mod tests {
             at_endpoint: true,
         };
         assert_eq!(parse(&socket_bytes()), Some(CaptureEvent::Socket(expected)));
+    }
+
+    #[test]
+    fn a_retransmission_goes_from_the_local_to_the_remote_address() {
+        let mut record = socket_bytes();
+        record[0] = KIND_RETRANSMIT;
+        let expected = Retransmit {
+            stamp: Nanos::new(99),
+            source: "[::1]:8000".parse().unwrap(),
+            destination: "10.0.0.9:0".parse().unwrap(),
+            from_endpoint: true,
+        };
+        assert_eq!(parse(&record), Some(CaptureEvent::Retransmit(expected)));
     }
 
     #[test]

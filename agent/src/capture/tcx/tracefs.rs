@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use agent_ebpf::tracepoint::{CATEGORY, FIELDS, Field, NAME};
+use agent_ebpf::tracepoint::{Field, Tracepoint, retransmit, socket_state};
 use nix::mount::{MsFlags, mount};
 
 use crate::capture::CaptureError;
@@ -16,10 +16,11 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 pub(super) const MOUNT_LINE: &str = "sudo mount -t tracefs tracefs /sys/kernel/tracing";
 
 /// The `format` file if tracefs is mounted and readable.
-fn read_format() -> io::Result<String> {
+fn read_format(tracepoint: &Tracepoint) -> io::Result<String> {
+    let Tracepoint { category, name, .. } = tracepoint;
     let mut refused = None;
     for place in PLACES {
-        let path: PathBuf = [place, "events", CATEGORY, NAME, "format"].iter().collect();
+        let path: PathBuf = [place, "events", category, name, "format"].iter().collect();
         match fs::read_to_string(path) {
             Ok(text) => return Ok(text),
             // "Not there" in one place says nothing about the other; "not allowed" is the news.
@@ -34,20 +35,33 @@ fn read_format() -> io::Result<String> {
 ///
 /// An unmounted tracefs is mounted at its usual place, as libtracefs does, if the process may.
 pub(super) fn prepare() -> Result<(), CaptureError> {
-    let text = match read_format() {
+    let tracepoint = &socket_state::TRACEPOINT;
+    let text = match read_format(tracepoint) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             mount_tracefs()?;
-            read_format()
+            read_format(tracepoint)
         }
         other => other,
     };
-    check_format(&text.map_err(unreadable)?)
+    check_format(tracepoint, &text.map_err(unreadable)?)
+}
+
+/// The same for the tracepoint of retransmissions, once tracefs is there. Nothing depends on it but
+/// their count, so that a kernel without it is no obstacle.
+pub(super) fn check_retransmit() -> Result<(), CaptureError> {
+    let tracepoint = &retransmit::TRACEPOINT;
+    let text = read_format(tracepoint).map_err(|source| CaptureError::System {
+        call: "reading the tracepoint tcp:tcp_retransmit_skb",
+        source,
+        mend: "retransmissions are told from sequence numbers alone",
+    });
+    check_format(tracepoint, &text?)
 }
 
 /// What would keep [`prepare`] from working; mounts nothing.
 pub(super) fn obstacle(may_mount: bool) -> Option<CaptureError> {
-    match read_format() {
-        Ok(text) => check_format(&text).err(),
+    match read_format(&socket_state::TRACEPOINT) {
+        Ok(text) => check_format(&socket_state::TRACEPOINT, &text).err(),
         Err(error) if error.kind() == io::ErrorKind::NotFound && may_mount => None,
         Err(error) => Some(unreadable(error)),
     }
@@ -103,14 +117,15 @@ fn check_field(format: &str, field: Field) -> Result<(), String> {
 }
 
 /// Compares a `format` file with the layout that the kernel program was compiled for.
-fn check_format(format: &str) -> Result<(), CaptureError> {
+fn check_format(tracepoint: &Tracepoint, format: &str) -> Result<(), CaptureError> {
+    let Tracepoint { category, name, fields } = tracepoint;
     let wrong: Vec<_> =
-        FIELDS.iter().filter_map(|field| check_field(format, *field).err()).collect();
+        fields.iter().filter_map(|field| check_field(format, *field).err()).collect();
     if wrong.is_empty() {
         return Ok(());
     }
     Err(CaptureError::Program {
-        what: format!("tracepoint {CATEGORY}:{NAME} has another layout ({})", wrong.join("; ")),
+        what: format!("tracepoint {category}:{name} has another layout ({})", wrong.join("; ")),
         mend: "this kernel needs kernel programs compiled for its layout: report its version and \
                the tracepoint's format file"
             .to_owned(),
@@ -133,9 +148,13 @@ mod tests {
         \tfield:__u8 saddr_v6[16];\toffset:40;\tsize:16;\tsigned:0;\n\
         \tfield:__u8 daddr_v6[16];\toffset:56;\tsize:16;\tsigned:0;\n";
 
+    fn check(format: &str) -> Result<(), CaptureError> {
+        check_format(&socket_state::TRACEPOINT, format)
+    }
+
     #[test]
     fn the_layout_of_current_kernels_is_accepted() {
-        check_format(FORMAT).unwrap();
+        check(FORMAT).unwrap();
     }
 
     #[test]
@@ -143,7 +162,7 @@ mod tests {
         let old = FORMAT
             .replace("__u16 protocol;\toffset:30;\tsize:2", "__u8 protocol;\toffset:30;\tsize:1")
             .replace("saddr_v6[16];\toffset:40", "saddr_v6[16];\toffset:39");
-        let error = check_format(&old).unwrap_err().to_string();
+        let error = check(&old).unwrap_err().to_string();
         assert!(error.contains("protocol: offset 30 size 1, not 30 and 2"), "{error}");
         assert!(error.contains("saddr_v6: offset 39 size 16, not 40 and 16"), "{error}");
         assert!(!error.contains("daddr_v6"), "{error}");
@@ -151,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_missing_field_and_an_empty_file_are_errors() {
-        assert!(check_format(&FORMAT.replace("newstate", "state")).is_err());
-        assert!(check_format("").is_err());
+        assert!(check(&FORMAT.replace("newstate", "state")).is_err());
+        assert!(check("").is_err());
     }
 }

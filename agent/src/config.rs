@@ -12,6 +12,9 @@ pub const DEFAULT_API: &str = "127.0.0.1:9911";
 /// Length of an interval of `inflight.jsonl`, in milliseconds, when nothing else is said.
 pub const DEFAULT_INTERVAL_MS: u64 = 100;
 
+/// Silence after which an estimated connection counts no more, in seconds, when nothing else is said.
+pub const DEFAULT_IDLE_EXPIRY_S: u64 = 300;
+
 /// Where records come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -71,6 +74,10 @@ pub struct Settings {
     /// Length of an interval of the in-flight record [default: 100]
     #[arg(long, value_name = "MS")]
     pub interval_ms: Option<u64>,
+    /// Silence after which a connection whose socket is on another host counts no more
+    /// [default: 300]
+    #[arg(long, value_name = "SECONDS")]
+    pub idle_expiry_s: Option<u64>,
     /// Where records come from [default: auto]
     #[arg(long)]
     pub source: Option<SourceKind>,
@@ -97,6 +104,8 @@ pub struct Config {
     pub request_budget_bytes: u32,
     /// See [`Settings::interval_ms`].
     pub interval_ms: u64,
+    /// See [`Settings::idle_expiry_s`].
+    pub idle_expiry_s: u64,
     /// See [`Settings::source`].
     pub source: SourceKind,
 }
@@ -162,6 +171,7 @@ impl Settings {
             ring_bytes: self.ring_bytes.or(under.ring_bytes),
             request_budget_bytes: self.request_budget_bytes.or(under.request_budget_bytes),
             interval_ms: self.interval_ms.or(under.interval_ms),
+            idle_expiry_s: self.idle_expiry_s.or(under.idle_expiry_s),
             source: self.source.or(under.source),
         }
     }
@@ -199,6 +209,11 @@ impl Settings {
             let what = format!("interval_ms is {interval_ms}");
             return Err(refused(what, "set it between 1 and 3600000"));
         }
+        let idle_expiry_s = self.idle_expiry_s.unwrap_or(DEFAULT_IDLE_EXPIRY_S);
+        if !(1..=604_800).contains(&idle_expiry_s) {
+            let what = format!("idle_expiry_s is {idle_expiry_s}");
+            return Err(refused(what, "set it between 1 and 604800"));
+        }
         Ok(Config {
             name: self.name.unwrap_or_else(|| host.to_owned()),
             interfaces: self.interfaces,
@@ -209,6 +224,7 @@ impl Settings {
             ring_bytes: self.ring_bytes.unwrap_or(DEFAULT_RING_BYTES),
             request_budget_bytes: self.request_budget_bytes.unwrap_or(DEFAULT_REQUEST_BUDGET),
             interval_ms,
+            idle_expiry_s,
             source: self.source.unwrap_or_default(),
         })
     }
@@ -296,7 +312,8 @@ mod tests {
                 ..whole.clone()
             },
             Settings { api: Some("nowhere".into()), ..whole.clone() },
-            Settings { interval_ms: Some(0), ..whole },
+            Settings { interval_ms: Some(0), ..whole.clone() },
+            Settings { idle_expiry_s: Some(0), ..whole },
         ];
         for settings in refused {
             let error = settings.complete("h").unwrap_err();

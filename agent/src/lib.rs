@@ -11,6 +11,7 @@ pub mod inflight;
 pub mod observation;
 pub mod privileges;
 pub mod selftest;
+pub mod sockdiag;
 pub mod source;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,5 +1,7 @@
 //! What the agent asks of a live source beyond its records.
 
+use std::net::SocketAddr;
+
 use crate::capture::tcx::TcxSource;
 use crate::capture::{CaptureError, CaptureSource};
 
@@ -17,6 +19,13 @@ pub trait LiveSource: CaptureSource {
     fn missed_transitions(&self) -> u64 {
         0
     }
+
+    /// Server-side connections entered minus those left since the attachment, per endpoint, as the
+    /// kernel itself has counted: right even when records found no room. `None` where the source has
+    /// no such gauge.
+    fn connection_changes(&self) -> Option<Vec<(SocketAddr, i64)>> {
+        None
+    }
 }
 
 impl LiveSource for TcxSource {
@@ -26,5 +35,10 @@ impl LiveSource for TcxSource {
 
     fn missed_transitions(&self) -> u64 {
         Self::missed_transitions(self).unwrap_or(0)
+    }
+
+    fn connection_changes(&self) -> Option<Vec<(SocketAddr, i64)>> {
+        let gauges = self.connections().ok()?;
+        Some(gauges.into_iter().map(|gauge| (gauge.endpoint, gauge.change)).collect())
     }
 }

@@ -1,5 +1,6 @@
 //! Scripted segments and a source of them, for tests.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,7 @@ use protocol::Nanos;
 use crate::capture::{
     CaptureCounters, CaptureError, CaptureEvent, CaptureSource, Segment, SocketTransition, TcpFlags,
 };
+use crate::inflight::gauge_change;
 use crate::source::LiveSource;
 
 pub(crate) const FIN: u8 = 0x01;
@@ -104,6 +106,8 @@ impl Packet {
 pub(crate) enum Step {
     Packet(Packet),
     Socket(SocketTransition),
+    /// A transition whose record finds no room: only the kernel's gauge tells of it.
+    LostSocket(SocketTransition),
     /// A record that finds no room.
     Fail,
     /// The source breaks.
@@ -114,6 +118,7 @@ pub(crate) enum Step {
 pub(crate) struct ScriptedSource {
     steps: Receiver<Step>,
     counters: Arc<Mutex<CaptureCounters>>,
+    gauges: BTreeMap<SocketAddr, i64>,
 }
 
 /// The test's end of a [`ScriptedSource`].
@@ -136,16 +141,27 @@ impl Script {
 pub(crate) fn scripted() -> (Script, ScriptedSource) {
     let (sender, steps) = channel();
     let counters = Arc::new(Mutex::new(CaptureCounters::default()));
-    let source = ScriptedSource { steps, counters: Arc::clone(&counters) };
+    let source = ScriptedSource { steps, counters: Arc::clone(&counters), gauges: BTreeMap::new() };
     (Script { steps: sender, counters }, source)
 }
 
 impl ScriptedSource {
+    fn count(&mut self, transition: &SocketTransition) {
+        if let Some(change) = gauge_change(transition.old_state, transition.new_state)
+            && transition.at_endpoint
+        {
+            *self.gauges.entry(transition.local).or_insert(0) += change;
+        }
+    }
+
     fn hand_over(
-        &self,
+        &mut self,
         step: Step,
         sink: &mut dyn FnMut(CaptureEvent<'_>),
     ) -> Result<usize, CaptureError> {
+        if let Step::Socket(transition) | Step::LostSocket(transition) = &step {
+            self.count(transition);
+        }
         let mut counters = self.counters.lock().unwrap();
         match step {
             Step::Packet(packet) => {
@@ -161,6 +177,11 @@ impl ScriptedSource {
                 counters.sockets.consumed += 1;
                 sink(CaptureEvent::Socket(transition));
                 Ok(1)
+            }
+            Step::LostSocket(_) => {
+                counters.sockets.attempted += 1;
+                counters.sockets.failed += 1;
+                Ok(0)
             }
             Step::Fail => {
                 counters.segments.attempted += 1;
@@ -203,7 +224,11 @@ impl CaptureSource for ScriptedSource {
     }
 }
 
-impl LiveSource for ScriptedSource {}
+impl LiveSource for ScriptedSource {
+    fn connection_changes(&self) -> Option<Vec<(SocketAddr, i64)>> {
+        Some(self.gauges.iter().map(|(endpoint, change)| (*endpoint, *change)).collect())
+    }
+}
 
 /// A connection between one client and the endpoint that writes its own packets.
 #[derive(Clone, Debug)]

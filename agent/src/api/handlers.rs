@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot::Sender;
 
 use super::error::ApiError;
-use super::{InterfaceName, State};
+use super::{InterfaceName, Sockdiag, State};
 use crate::endpoint::Endpoint;
-use crate::inflight::{GAUGES_SCHEMA, GaugeRow};
+use crate::inflight::{Concentration, GAUGES_SCHEMA, GaugeRow, RoleSpread};
 use crate::window::{Closing, Reason, WindowCounters, WindowError};
 use crate::worker::{Command, Opened};
 
@@ -37,6 +37,7 @@ pub(super) struct StatusBody {
     counters: WindowCounters,
     complete: bool,
     reasons: BTreeSet<Reason>,
+    sockdiag: Sockdiag,
 }
 
 #[derive(Deserialize)]
@@ -61,6 +62,7 @@ pub(super) struct GaugesBody {
     schema: &'static str,
     at_ns: Nanos,
     endpoints: Vec<GaugeRow>,
+    concentration: Vec<RoleSpread>,
 }
 
 async fn ask<T>(state: &State, command: impl FnOnce(Sender<T>) -> Command) -> Result<T, ApiError> {
@@ -92,6 +94,7 @@ pub(super) async fn status(Shared(state): Shared<State>) -> Result<Json<StatusBo
         counters: status.counters,
         complete: status.reasons.is_empty(),
         reasons: status.reasons,
+        sockdiag: about.sockdiag.clone(),
     }))
 }
 
@@ -141,6 +144,13 @@ pub(super) async fn inflight(
     Ok(lines(text))
 }
 
+pub(super) async fn concentration(
+    Shared(state): Shared<State>,
+    Path(id): Path<String>,
+) -> Result<Json<Concentration>, ApiError> {
+    Ok(Json(ask(&state, |reply| Command::Concentration(id, reply)).await??))
+}
+
 pub(super) async fn delete(
     Shared(state): Shared<State>,
     Path(id): Path<String>,
@@ -150,8 +160,13 @@ pub(super) async fn delete(
 }
 
 pub(super) async fn gauges(Shared(state): Shared<State>) -> Result<Json<GaugesBody>, ApiError> {
-    let (at_ns, endpoints) = ask(&state, Command::Gauges).await?;
-    Ok(Json(GaugesBody { schema: GAUGES_SCHEMA, at_ns, endpoints }))
+    let gauges = ask(&state, Command::Gauges).await?;
+    Ok(Json(GaugesBody {
+        schema: GAUGES_SCHEMA,
+        at_ns: gauges.at,
+        endpoints: gauges.endpoints,
+        concentration: gauges.concentration,
+    }))
 }
 
 pub(super) async fn unknown_path() -> ApiError {

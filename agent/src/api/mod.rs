@@ -14,7 +14,9 @@ use protocol::Nanos;
 pub use auth::Token;
 pub use error::ApiError;
 
+use crate::capture::tcx::Missing;
 use crate::endpoint::Endpoint;
+use crate::sockdiag::NamespaceView;
 use crate::worker::Handle;
 
 /// Bodies are a label or a number.
@@ -27,6 +29,15 @@ pub struct InterfaceName {
     pub name: String,
     /// Its index.
     pub index: u32,
+}
+
+/// Network namespaces whose sockets are listed, as the status names them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Sockdiag {
+    /// The namespaces.
+    pub namespaces: Vec<NamespaceView>,
+    /// What kept the agent from looking into others.
+    pub missing: Vec<Missing>,
 }
 
 /// What the API says about the agent beyond what the worker knows.
@@ -44,6 +55,8 @@ pub struct About {
     pub interfaces: Vec<InterfaceName>,
     /// Endpoints watched.
     pub endpoints: Vec<Endpoint>,
+    /// Where sockets are listed.
+    pub sockdiag: Sockdiag,
 }
 
 /// What every handler needs.
@@ -63,6 +76,7 @@ pub fn router(worker: Handle, about: About, token: Option<Token>) -> Router {
         .route("/v1/windows/{id}/close", post(handlers::close))
         .route("/v1/windows/{id}/observations", get(handlers::observations))
         .route("/v1/windows/{id}/inflight", get(handlers::inflight))
+        .route("/v1/windows/{id}/concentration", get(handlers::concentration))
         .route("/v1/inflight", get(handlers::gauges))
         .fallback(handlers::unknown_path)
         .method_not_allowed_fallback(handlers::wrong_method)

@@ -59,6 +59,7 @@ fn serve(token: Option<&str>) -> Served {
         started: Nanos::new(1),
         interfaces: vec![InterfaceName { name: "lo".to_owned(), index: 1 }],
         endpoints,
+        sockdiag: Sockdiag::default(),
     };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::capture::tcx::preflight;
+use crate::sockdiag;
 
 /// Options of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -16,6 +17,7 @@ pub(super) struct DoctorArgs {
 /// Prints what is missing; exit code 2 when something is.
 pub(super) fn execute(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let missing = preflight();
+    let limits = sockdiag::preflight();
     let mut out = std::io::stdout().lock();
     if args.json {
         let report = serde_json::json!({
@@ -23,6 +25,7 @@ pub(super) fn execute(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
             "source": "tcx",
             "ready": missing.is_empty(),
             "missing": missing,
+            "limits": limits,
         });
         writeln!(out, "{report}")?;
     } else if missing.is_empty() {
@@ -30,6 +33,11 @@ pub(super) fn execute(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     } else {
         for one in &missing {
             writeln!(out, "missing: {}\n   mend: {}", one.what, one.mend)?;
+        }
+    }
+    if !args.json {
+        for one in &limits {
+            writeln!(out, "limit: {}\n   mend: {}", one.what, one.mend)?;
         }
     }
     Ok(if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(super::EXIT_USAGE) })

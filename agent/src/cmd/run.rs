@@ -10,14 +10,15 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::{self, About, InterfaceName, Token};
+use crate::api::{self, About, InterfaceName, Sockdiag, Token};
 use crate::capture::CaptureSource as _;
-use crate::capture::tcx::{InterfaceRef, TcxConfig, TcxSource};
+use crate::capture::tcx::{InterfaceRef, Missing, TcxConfig, TcxSource};
 use crate::clock::{Clock as _, Monotonic};
 use crate::config::{Config, Settings};
 use crate::flow::FlowLimits;
 use crate::privileges;
-use crate::worker::{self, Command, Engine, EngineConfig, Handle};
+use crate::sockdiag::{DiagError, NetlinkTables, SocketTables};
+use crate::worker::{self, Command, Engine, EngineConfig, Handle, SocketWatch};
 
 const EXAMPLES: &str = "Examples:
   goodput-agent run --interface lo --endpoint vip=127.0.0.1:8000 --endpoint backend=127.0.0.1:8100
@@ -48,6 +49,7 @@ struct Prepared {
     token: Option<Token>,
     jsonl: Option<Box<dyn Write + Send>>,
     source: TcxSource,
+    tables: Option<NetlinkTables>,
 }
 
 /// Watches until it is told to stop.
@@ -55,7 +57,9 @@ pub(super) fn execute(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let prepared = prepare(args)?;
     let about = about(&prepared)?;
     privileges::drop_all().context("dropping capabilities")?;
-    let Prepared { config, listener, token, jsonl, source } = prepared;
+    let Prepared { config, listener, token, jsonl, source, tables } = prepared;
+    let tables = tables.map(|it| Box::new(it) as Box<dyn SocketTables>);
+    let watch = SocketWatch::new(tables, config.idle_expiry_s * 1_000_000_000);
     let interfaces = about.interfaces.iter().map(|it| (it.index, it.name.clone()));
     let engine = EngineConfig {
         endpoints: config.endpoints,
@@ -65,7 +69,7 @@ pub(super) fn execute(args: &RunArgs) -> anyhow::Result<ExitCode> {
         jsonl,
         clock: Arc::new(Monotonic),
     };
-    let (handle, thread) = worker::start(Engine::new(Box::new(source), engine))?;
+    let (handle, thread) = worker::start(Engine::new(Box::new(source), engine).watching(watch))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(listener, handle, about, token))?;
     thread.join().map_err(|_| anyhow::anyhow!("the flow thread ended by a defect"))?;
@@ -97,7 +101,42 @@ fn prepare(args: &RunArgs) -> anyhow::Result<Prepared> {
     if let Err(reason) = source.retransmits_watched() {
         tracing::warn!(reason, "the kernel does not tell of retransmissions");
     }
-    Ok(Prepared { config, listener, token, jsonl, source })
+    let tables = socket_tables(&config)?;
+    Ok(Prepared { config, listener, token, jsonl, source, tables })
+}
+
+/// Without inet_diag the agent watches all the same. A thread that could not come back from another
+/// network namespace must not go on.
+fn socket_tables(config: &Config) -> anyhow::Result<Option<NetlinkTables>> {
+    let endpoints: Vec<_> = config.endpoints.iter().map(|endpoint| endpoint.address).collect();
+    match NetlinkTables::open(&endpoints) {
+        Ok(tables) => {
+            for one in tables.missing() {
+                tracing::warn!(missing = one.what, mend = one.mend, "not every socket is listed");
+            }
+            Ok(Some(tables))
+        }
+        Err(error @ DiagError::Stranded { .. }) => Err(error.into()),
+        Err(error) => {
+            tracing::warn!(%error, "connections are not reconciled, and older ones are unknown");
+            Ok(None)
+        }
+    }
+}
+
+fn sockdiag(prepared: &Prepared) -> Sockdiag {
+    let unusable = || Missing {
+        what: "inet_diag: connections are not reconciled, and older ones are unknown".to_owned(),
+        mend: "modprobe tcp_diag (CONFIG_INET_TCP_DIAG); the log has the kernel's reason"
+            .to_owned(),
+    };
+    match &prepared.tables {
+        Some(tables) => Sockdiag {
+            namespaces: tables.namespaces().to_vec(),
+            missing: tables.missing().to_vec(),
+        },
+        None => Sockdiag { namespaces: Vec::new(), missing: vec![unusable()] },
+    }
 }
 
 fn capture_config(config: &Config, kernel_log: bool) -> TcxConfig {
@@ -129,6 +168,7 @@ fn about(prepared: &Prepared) -> anyhow::Result<About> {
             .map(|view| InterfaceName { name: view.name, index: view.ifindex })
             .collect(),
         endpoints: prepared.config.endpoints.clone(),
+        sockdiag: sockdiag(prepared),
     })
 }
 

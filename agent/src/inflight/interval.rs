@@ -16,6 +16,8 @@ pub struct Interval {
     pub mean: f64,
     /// Highest level, however short.
     pub peak: u64,
+    /// Level at its end.
+    pub last: u64,
 }
 
 /// The intervals of a window, as the level changes.
@@ -64,12 +66,28 @@ impl Intervals {
         self.peak = self.peak.max(level);
     }
 
+    /// The level stays what it is until `until`, so that series without changes have intervals too.
+    pub fn reach(&mut self, until: Nanos) {
+        if until > self.at {
+            self.advance(until);
+        }
+    }
+
     /// The window ends at `end`.
     pub fn finish(&mut self, end: Nanos) {
         self.advance(end);
         if self.at > self.start {
             self.end_interval();
         }
+    }
+
+    /// Mean over all of `rows`, weighted by their lengths.
+    #[must_use]
+    pub fn mean_of(rows: &[Interval]) -> f64 {
+        let length = |row: &Interval| row.end.get().saturating_sub(row.start.get()) as f64;
+        let span: f64 = rows.iter().map(length).sum();
+        let area: f64 = rows.iter().map(|row| row.mean * length(row)).sum();
+        if span > 0.0 { area / span } else { 0.0 }
     }
 
     fn advance(&mut self, to: Nanos) {
@@ -94,7 +112,13 @@ impl Intervals {
         let span = self.at.get() - self.start.get();
         let mean = if span == 0 { 0.0 } else { self.area as f64 / span as f64 };
         if self.rows.len() < MOST {
-            let row = Interval { start: self.start, end: self.at, mean, peak: self.peak };
+            let row = Interval {
+                start: self.start,
+                end: self.at,
+                mean,
+                peak: self.peak,
+                last: self.level,
+            };
             self.rows.push(row);
         } else {
             self.overflowed = true;

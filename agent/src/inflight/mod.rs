@@ -1,5 +1,9 @@
 //! Connections and requests in flight per endpoint: now, and per interval of a window.
 
+mod account;
+mod adoption;
+mod concentration;
+mod estimate;
 mod interval;
 mod row;
 mod series;
@@ -10,18 +14,29 @@ use std::net::SocketAddr;
 
 use protocol::Nanos;
 
+pub use account::{Agreement, Evidence, Mark};
+pub use concentration::{
+    BackendLoad, CONCENTRATION_SCHEMA, Concentration, RoleConcentration, RoleSpread, Spread, Ticks,
+};
+pub use estimate::DEFAULT_IDLE_EXPIRY_NS;
 pub use interval::{Interval, Intervals};
 pub use row::{GAUGES_SCHEMA, GaugeRow, INFLIGHT_SCHEMA, InflightRow};
 pub use sockets::gauge_change;
 
-use crate::capture::SocketTransition;
+use crate::capture::{Segment, SocketTransition};
 use crate::endpoint::{Endpoint, Role};
 use crate::flow::FlowEvent;
+use crate::sockdiag::NamespaceSockets;
+use account::Account;
+use adoption::Adoption;
+use estimate::Estimate;
 use series::Series;
 
 /// Stamps of one host's CPUs reach user space within this time of each other; what comes later is
 /// booked at the end of it.
 const SETTLE: u64 = 1_000_000_000;
+/// How often silent connections are looked for.
+const EXPIRE_EVERY: u64 = 1_000_000_000;
 
 /// Where a count of connections comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -31,6 +46,32 @@ pub enum ConnectionSource {
     Tracepoint,
     /// SYN, FIN and RST: an estimate, since peers vanish and packets are retried.
     Packets,
+    /// None: the address exists in several network namespaces, which the tracepoint can't tell apart.
+    Unknown,
+}
+
+/// What a count of connections is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// Every connection is counted.
+    Exact,
+    /// Connections whose end was not seen count until they have been silent for long enough.
+    Estimated,
+    /// Nothing can be said.
+    Unknown,
+}
+
+impl ConnectionSource {
+    /// What a count from this source is worth.
+    #[must_use]
+    pub const fn certainty(self) -> Certainty {
+        match self {
+            Self::Tracepoint => Certainty::Exact,
+            Self::Packets => Certainty::Estimated,
+            Self::Unknown => Certainty::Unknown,
+        }
+    }
 }
 
 /// Number of a window.
@@ -39,24 +80,31 @@ pub type WindowKey = u64;
 #[derive(Debug)]
 struct Watched {
     role: Role,
-    sockets: Series,
-    packets: Series,
+    sockets: Account,
+    packets: Estimate,
     requests: Series,
-    /// A transition was seen: sockets are local, and exact.
-    local: bool,
 }
 
 impl Watched {
     fn all(&mut self) -> [&mut Series; 3] {
-        [&mut self.sockets, &mut self.packets, &mut self.requests]
+        [&mut self.sockets.series, &mut self.packets.series, &mut self.requests]
     }
 
+    /// One source per endpoint, never both: the kernel's sockets as soon as there is one.
     fn source(&self) -> ConnectionSource {
-        if self.local { ConnectionSource::Tracepoint } else { ConnectionSource::Packets }
+        match self.sockets.evidence {
+            _ if self.sockets.is_ambiguous() => ConnectionSource::Unknown,
+            Evidence::None => ConnectionSource::Packets,
+            Evidence::Transition | Evidence::Socket => ConnectionSource::Tracepoint,
+        }
     }
 
-    fn connections(&self) -> &Series {
-        if self.local { &self.sockets } else { &self.packets }
+    fn connections(&self) -> Option<&Series> {
+        match self.source() {
+            ConnectionSource::Tracepoint => Some(&self.sockets.series),
+            ConnectionSource::Packets => Some(&self.packets.series),
+            ConnectionSource::Unknown => None,
+        }
     }
 }
 
@@ -65,6 +113,9 @@ impl Watched {
 pub struct Inflight {
     endpoints: BTreeMap<SocketAddr, Watched>,
     interval_ns: u64,
+    /// First transitions since the attachment, until older connections are adopted.
+    adoption: Option<Adoption>,
+    expired_at: Nanos,
 }
 
 impl Inflight {
@@ -74,14 +125,23 @@ impl Inflight {
         let watched = |endpoint: &Endpoint| {
             let watched = Watched {
                 role: endpoint.role,
-                sockets: Series::default(),
-                packets: Series::default(),
+                sockets: Account::default(),
+                packets: Estimate::default(),
                 requests: Series::default(),
-                local: false,
             };
             (endpoint.address, watched)
         };
-        Self { endpoints: endpoints.iter().map(watched).collect(), interval_ns }
+        Self {
+            endpoints: endpoints.iter().map(watched).collect(),
+            interval_ns,
+            adoption: Some(Adoption::default()),
+            expired_at: Nanos::new(0),
+        }
+    }
+
+    /// Ends estimated connections after `idle_expiry_ns` nanoseconds of silence.
+    pub fn set_idle_expiry(&mut self, idle_expiry_ns: u64) {
+        self.endpoints.values_mut().for_each(|it| it.packets.idle_expiry_ns = idle_expiry_ns);
     }
 
     /// Books a change of a socket's state.
@@ -90,39 +150,41 @@ impl Inflight {
             return;
         }
         let Some(watched) = self.endpoints.get_mut(&transition.local) else { return };
-        watched.local = true;
-        if let Some(change) = gauge_change(transition.old_state, transition.new_state) {
-            watched.sockets.change(transition.stamp, change);
+        if let Some(adoption) = &mut self.adoption {
+            adoption.saw(transition);
+        }
+        watched.sockets.transition(transition);
+        watched.packets.give_up();
+    }
+
+    /// Books what a packet tells about a connection whose socket is elsewhere.
+    pub fn segment(&mut self, segment: &Segment<'_>) {
+        let endpoint = if segment.from_endpoint { segment.source } else { segment.destination };
+        if let Some(watched) = self.endpoints.get_mut(&endpoint)
+            && watched.sockets.evidence == Evidence::None
+        {
+            watched.packets.take(segment);
         }
     }
 
-    /// Books what happened on a flow.
+    /// Books requests. Connections are booked by [`Inflight::socket`] and [`Inflight::segment`].
     pub fn flow(&mut self, event: &FlowEvent) {
-        match *event {
-            FlowEvent::ConnectionOpened { endpoint, stamp } => {
-                self.change(endpoint, |it| it.packets.change(stamp, 1));
-            }
-            FlowEvent::ConnectionClosed { endpoint, stamp } => {
-                self.change(endpoint, |it| it.packets.change(stamp, -1));
-            }
-            FlowEvent::RequestStarted { endpoint, stamp } => {
-                self.change(endpoint, |it| it.requests.change(stamp, 1));
-            }
-            FlowEvent::RequestEnded { endpoint, stamp } => {
-                self.change(endpoint, |it| it.requests.change(stamp, -1));
-            }
-            FlowEvent::Finished(_) => {}
-        }
-    }
-
-    fn change(&mut self, endpoint: SocketAddr, book: impl FnOnce(&mut Watched)) {
+        let (endpoint, stamp, change) = match *event {
+            FlowEvent::RequestStarted { endpoint, stamp } => (endpoint, stamp, 1),
+            FlowEvent::RequestEnded { endpoint, stamp } => (endpoint, stamp, -1),
+            _ => return,
+        };
         if let Some(watched) = self.endpoints.get_mut(&endpoint) {
-            book(watched);
+            watched.requests.change(stamp, change);
         }
     }
 
     /// It is `now`: everything old enough is final.
     pub fn settle(&mut self, now: Nanos) {
+        if now.get().saturating_sub(self.expired_at.get()) >= EXPIRE_EVERY {
+            self.expired_at = now;
+            self.endpoints.values_mut().for_each(|it| it.packets.expire(now));
+        }
         self.settle_until(Nanos::new(now.get().saturating_sub(SETTLE)));
     }
 
@@ -156,18 +218,87 @@ impl Inflight {
     pub fn overflowed(&self, key: WindowKey) -> bool {
         self.endpoints.values().any(|it| it.requests.intervals(key).is_some_and(|it| it.overflowed))
     }
+}
 
+/// Connections that are older than the agent, and reconciliation.
+impl Inflight {
+    /// Adopts the connections that are older than the agent. The dump was made after the attachment,
+    /// and every transition from before its end has been booked.
+    pub fn adopt(&mut self, dumps: &[NamespaceSockets]) {
+        let adopted = self.adoption.take().unwrap_or_default().merge(dumps);
+        for (endpoint, watched) in &mut self.endpoints {
+            watched.sockets.look(*endpoint, dumps);
+            watched.sockets.adopt(adopted.get(endpoint).copied().unwrap_or(0));
+        }
+    }
+
+    /// Nothing will be adopted: no more first transitions need to be kept.
+    pub fn adopt_nothing(&mut self) {
+        self.adoption = None;
+    }
+
+    /// Sets counts to the kernel's own gauges, after records were lost. Returns how many differed.
+    pub fn resynchronise(&mut self, kernel: &[(SocketAddr, i64)], stamp: Nanos) -> usize {
+        let differs = |(endpoint, change): &&(SocketAddr, i64)| {
+            let watched = self.endpoints.get_mut(endpoint);
+            watched.is_some_and(|watched| watched.sockets.resynchronise(*change, stamp))
+        };
+        kernel.iter().filter(differs).count()
+    }
+
+    /// Every count, right before a dump.
+    #[must_use]
+    pub fn marks(&self) -> BTreeMap<SocketAddr, Mark> {
+        self.endpoints.iter().map(|(endpoint, it)| (*endpoint, it.sockets.mark())).collect()
+    }
+
+    /// Compares every count with a dump that was made between `before` and `now`; all records from
+    /// before now have been booked, and `lost` in all found no room.
+    pub fn reconcile(
+        &mut self,
+        before: &BTreeMap<SocketAddr, Mark>,
+        dumps: &[NamespaceSockets],
+        lost: u64,
+        now: Nanos,
+    ) {
+        for (endpoint, watched) in &mut self.endpoints {
+            watched.sockets.look(*endpoint, dumps);
+            if watched.sockets.evidence != Evidence::None {
+                watched.packets.give_up();
+            }
+            if let Some(before) = before.get(endpoint) {
+                watched.sockets.reconcile(*endpoint, *before, dumps, lost, now);
+            }
+        }
+    }
+
+    /// Counts set right since the agent started, because a drift stayed.
+    #[must_use]
+    pub fn corrections(&self) -> u64 {
+        self.endpoints.values().map(|it| it.sockets.agreement.corrections).sum()
+    }
+
+    /// Counts set to the kernel's own since the agent started, because records were lost.
+    #[must_use]
+    pub fn resynchronisations(&self) -> u64 {
+        self.endpoints.values().map(|it| it.sockets.agreement.resynchronisations).sum()
+    }
+}
+
+/// What is told.
+impl Inflight {
     /// The window's intervals, ordered by time and endpoint.
     #[must_use]
     pub fn rows(&self, key: WindowKey) -> Vec<InflightRow> {
         let mut rows = Vec::new();
         for (endpoint, watched) in &self.endpoints {
-            let connections = watched.connections().intervals(key).map(|it| it.rows.as_slice());
-            let requests = watched.requests.intervals(key).map(|it| it.rows.as_slice());
-            let pairs = connections.unwrap_or_default().iter().zip(requests.unwrap_or_default());
-            rows.extend(pairs.map(|(connections, requests)| {
+            let connections = watched.connections().and_then(|it| it.intervals(key));
+            let connections = connections.map(|it| it.rows.as_slice()).unwrap_or_default();
+            let row = |(index, requests)| {
+                let connections = connections.get(index);
                 InflightRow::new(*endpoint, watched.role, watched.source(), connections, requests)
-            }));
+            };
+            rows.extend(watched.request_rows(key).iter().enumerate().map(row));
         }
         rows.sort_by_key(InflightRow::order);
         rows
@@ -179,11 +310,45 @@ impl Inflight {
         let gauge = |(endpoint, watched): (&SocketAddr, &Watched)| GaugeRow {
             endpoint: *endpoint,
             role: watched.role,
-            connections: watched.connections().now(),
+            connections: watched.connections().map(Series::now),
             requests: watched.requests.now(),
             source: watched.source(),
+            certainty: watched.source().certainty(),
+            evidence: watched.sockets.evidence,
+            agreement: watched.sockets.agreement,
+            expired: watched.packets.expired,
+            untracked: watched.packets.untracked,
+            responses_unobserved: watched.packets.responses_unobserved(),
         };
         self.endpoints.iter().map(gauge).collect()
+    }
+
+    /// How requests in flight are spread over each role's backends now.
+    #[must_use]
+    pub fn spread(&self) -> Vec<RoleSpread> {
+        let loads = self.endpoints.values().map(|it| (it.role, it.requests.now() as f64));
+        let roles = concentration::by_role(loads);
+        roles
+            .into_iter()
+            .map(|(role, loads)| RoleSpread { role, spread: Spread::of(&loads) })
+            .collect()
+    }
+
+    /// How the window's requests were spread over each role's backends.
+    #[must_use]
+    pub fn concentration(&self, key: WindowKey, window_id: String) -> Concentration {
+        let loads: Vec<_> = self
+            .endpoints
+            .iter()
+            .map(|(endpoint, it)| (*endpoint, it.role, it.request_rows(key)))
+            .collect();
+        concentration::concentration(window_id, self.interval_ns, &loads)
+    }
+}
+
+impl Watched {
+    fn request_rows(&self, key: WindowKey) -> &[Interval] {
+        self.requests.intervals(key).map(|it| it.rows.as_slice()).unwrap_or_default()
     }
 }
 

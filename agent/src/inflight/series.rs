@@ -28,6 +28,11 @@ impl Series {
         self.pending.insert((stamp, self.arrivals), change);
     }
 
+    /// The level was higher by `by` from the beginning on.
+    pub(super) fn raise(&mut self, by: u64) {
+        self.level += by;
+    }
+
     /// Makes everything up to `until` final.
     pub(super) fn settle(&mut self, until: Nanos) {
         while let Some(entry) = self.pending.first_entry() {
@@ -40,6 +45,7 @@ impl Series {
             let level = self.level;
             self.windows.values_mut().for_each(|window| window.change(stamp, level));
         }
+        self.windows.values_mut().for_each(|window| window.reach(until));
         self.settled = self.settled.max(Some(until));
     }
 

@@ -1,4 +1,13 @@
+//! Levels of an endpoint, in model time.
+
+mod concentration;
+mod estimate;
+mod property;
+mod reconcile;
+
 use super::*;
+use crate::sockdiag::{ConnectionSocket, NamespaceId};
+use crate::testing::Talk;
 
 fn ns(at: u64) -> Nanos {
     Nanos::new(at)
@@ -16,6 +25,38 @@ fn request(inflight: &mut Inflight, start: u64, end: u64) {
     let endpoint = endpoint().address;
     inflight.flow(&FlowEvent::RequestStarted { endpoint, stamp: ns(start) });
     inflight.flow(&FlowEvent::RequestEnded { endpoint, stamp: ns(end) });
+}
+
+fn client(number: u16) -> SocketAddr {
+    SocketAddr::new("10.0.0.2".parse().unwrap(), 40_000 + number)
+}
+
+/// A transition of the connection with client `number`.
+fn change(stamp: u64, number: u16, old_state: u8, new_state: u8) -> SocketTransition {
+    SocketTransition {
+        stamp: ns(stamp),
+        local: endpoint().address,
+        remote: client(number),
+        old_state,
+        new_state,
+        at_endpoint: true,
+    }
+}
+
+/// What a namespace with a listener lists, with a connection of each client.
+fn listed(namespace: u64, clients: impl IntoIterator<Item = u16>) -> NamespaceSockets {
+    let socket = |number| ConnectionSocket {
+        local: endpoint().address,
+        remote: client(number),
+        state: 1,
+        cookie: number.into(),
+        info: None,
+    };
+    NamespaceSockets {
+        namespace: NamespaceId(namespace),
+        listening: [endpoint().address].into(),
+        connections: clients.into_iter().map(socket).collect(),
+    }
 }
 
 fn json(row: &impl serde::Serialize) -> serde_json::Value {
@@ -44,10 +85,9 @@ fn means_are_weighted_by_time_and_peaks_are_kept_however_short() {
 #[test]
 fn a_level_from_before_the_window_counts_in_it() {
     let mut inflight = inflight();
-    let endpoint = endpoint().address;
-    inflight.flow(&FlowEvent::ConnectionOpened { endpoint, stamp: ns(10) });
+    inflight.socket(&change(10, 1, 3, 1));
     inflight.open(7, ns(1000));
-    inflight.flow(&FlowEvent::ConnectionOpened { endpoint, stamp: ns(900) });
+    inflight.socket(&change(900, 2, 3, 1));
     inflight.close(7, ns(1100));
     let row = json(&inflight.rows(7)[0]);
     assert_eq!(row["connections_mean"], 2.0);
@@ -57,40 +97,43 @@ fn a_level_from_before_the_window_counts_in_it() {
 #[test]
 fn one_transition_makes_the_tracepoint_the_source_of_its_endpoint() {
     let mut inflight = inflight();
-    let address = endpoint().address;
-    inflight.flow(&FlowEvent::ConnectionOpened { endpoint: address, stamp: ns(10) });
-    assert_eq!(inflight.gauges()[0].source, ConnectionSource::Packets);
-    let transition = |stamp, old_state, new_state| SocketTransition {
-        stamp: ns(stamp),
-        local: address,
-        remote: "10.0.0.2:40000".parse().unwrap(),
-        old_state,
-        new_state,
-        at_endpoint: true,
-    };
-    inflight.socket(&transition(10, 3, 1));
-    inflight.socket(&transition(11, 3, 1));
-    inflight.socket(&transition(12, 1, 8));
+    let talk = Talk::open();
+    talk.packets.iter().for_each(|packet| inflight.segment(&packet.segment()));
     let gauge = inflight.gauges()[0].clone();
-    assert_eq!((gauge.source, gauge.connections), (ConnectionSource::Tracepoint, 2));
-    inflight.socket(&transition(13, 8, 9));
-    inflight.socket(&transition(14, 9, 7));
-    assert_eq!(inflight.gauges()[0].connections, 1);
-    let other_side = SocketTransition { at_endpoint: false, ..transition(15, 1, 7) };
-    inflight.socket(&other_side);
-    assert_eq!(inflight.gauges()[0].connections, 1);
+    assert_eq!((gauge.source, gauge.connections), (ConnectionSource::Packets, Some(1)));
+    assert_eq!((gauge.certainty, gauge.evidence), (Certainty::Estimated, Evidence::None));
+    inflight.socket(&change(10, 1, 3, 1));
+    inflight.socket(&change(11, 2, 3, 1));
+    inflight.socket(&change(12, 2, 1, 8));
+    let gauge = inflight.gauges()[0].clone();
+    assert_eq!((gauge.source, gauge.connections), (ConnectionSource::Tracepoint, Some(2)));
+    assert_eq!((gauge.certainty, gauge.evidence), (Certainty::Exact, Evidence::Transition));
+    inflight.socket(&change(13, 2, 8, 9));
+    inflight.socket(&change(14, 2, 9, 7));
+    assert_eq!(inflight.gauges()[0].connections, Some(1));
+    inflight.socket(&SocketTransition { at_endpoint: false, ..change(15, 1, 1, 7) });
+    assert_eq!(inflight.gauges()[0].connections, Some(1));
 }
 
 #[test]
 fn connections_older_than_the_agent_never_make_a_level_negative() {
     let mut inflight = inflight();
-    let endpoint = endpoint().address;
     inflight.open(1, ns(0));
-    inflight.flow(&FlowEvent::ConnectionClosed { endpoint, stamp: ns(10) });
-    inflight.flow(&FlowEvent::ConnectionOpened { endpoint, stamp: ns(20) });
+    inflight.socket(&change(10, 1, 1, 7));
+    inflight.socket(&change(20, 2, 3, 1));
     inflight.close(1, ns(100));
-    assert_eq!(inflight.gauges()[0].connections, 1);
+    assert_eq!(inflight.gauges()[0].connections, Some(1));
     assert_eq!(json(&inflight.rows(1)[0])["connections_mean"], 0.8);
+}
+
+#[test]
+fn an_open_window_has_intervals_for_endpoints_at_which_nothing_changes() {
+    let mut inflight = inflight();
+    inflight.open(1, ns(0));
+    inflight.settle(ns(SETTLE + 250));
+    let rows = inflight.rows(1);
+    assert_eq!(rows.len(), 2);
+    assert_eq!(json(&rows[1])["end_ns"], 200);
 }
 
 #[test]

@@ -85,10 +85,10 @@ impl Watch {
     }
 
     fn gauges(&mut self) -> Gauges {
-        let rows = self.ask(Command::Gauges).map(|(_, rows)| rows).unwrap_or_default();
+        let rows = self.ask(Command::Gauges).map(|it| it.endpoints).unwrap_or_default();
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         rows.iter().fold((0, 0), |(connections, requests), row| {
-            (connections + count(row.connections), requests + count(row.requests))
+            (connections + count(row.connections.unwrap_or(0)), requests + count(row.requests))
         })
     }
 

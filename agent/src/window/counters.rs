@@ -16,6 +16,10 @@ pub struct Snapshot {
     pub preempted: u64,
     /// Socket transitions for which the kernel left the program out.
     pub missed_transitions: u64,
+    /// Counts of connections that were set right, because a drift stayed.
+    pub connection_corrections: u64,
+    /// Counts of connections that were set to the kernel's own, because records were lost.
+    pub connection_resynchronisations: u64,
 }
 
 /// Counters as exported; keys are written in this order (`docs/agent-api.md`).
@@ -49,6 +53,10 @@ pub struct WindowCounters {
     pub preempted_packets: u64,
     /// Socket transitions for which the kernel left the program out.
     pub missed_transitions: u64,
+    /// Counts of connections that were set right, because a drift stayed.
+    pub connection_corrections: u64,
+    /// Counts of connections that were set to the kernel's own, because records were lost.
+    pub connection_resynchronisations: u64,
 }
 
 impl WindowCounters {
@@ -72,6 +80,9 @@ impl WindowCounters {
             conflicts: new_flows.conflicts - old_flows.conflicts,
             preempted_packets: after.preempted.saturating_sub(before.preempted),
             missed_transitions: after.missed_transitions.saturating_sub(before.missed_transitions),
+            connection_corrections: after.connection_corrections - before.connection_corrections,
+            connection_resynchronisations: after.connection_resynchronisations
+                - before.connection_resynchronisations,
         }
     }
 }

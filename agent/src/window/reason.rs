@@ -24,6 +24,10 @@ pub enum Reason {
     Preempted,
     /// Attempted minus failed is not consumed, although the source was drained.
     CountersDisagree,
+    /// The kernel left the tracepoint program out: connections may have been miscounted.
+    MissedTransitions,
+    /// The count of connections was wrong for at least two reconciliations, and was set right.
+    ConnectionDrift,
     /// The source stopped delivering.
     SourceFailed,
     /// Requests were still in flight when the window was closed.
@@ -49,7 +53,9 @@ pub fn reasons(counters: &WindowCounters) -> BTreeSet<Reason> {
         (counters.adopted_segments > 0, Reason::AdoptedConnection),
         (counters.evicted_flows > 0, Reason::MemoryLimit),
         (preempted, Reason::Preempted),
-        (!agree || counters.missed_transitions > 0, Reason::CountersDisagree),
+        (!agree, Reason::CountersDisagree),
+        (counters.missed_transitions > 0, Reason::MissedTransitions),
+        (counters.connection_corrections > 0, Reason::ConnectionDrift),
     ];
     found.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| reason).collect()
 }

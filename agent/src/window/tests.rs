@@ -20,7 +20,8 @@ fn every_reason_follows_from_its_counter_alone() {
         (WindowCounters { segments: lossy, ..clean }, Reason::RingFull),
         (WindowCounters { sockets: lossy, ..clean }, Reason::RingFull),
         (WindowCounters { segments: short, ..clean }, Reason::CountersDisagree),
-        (WindowCounters { missed_transitions: 1, ..clean }, Reason::CountersDisagree),
+        (WindowCounters { missed_transitions: 1, ..clean }, Reason::MissedTransitions),
+        (WindowCounters { connection_corrections: 1, ..clean }, Reason::ConnectionDrift),
         (WindowCounters { gaps: 1, ..clean }, Reason::SequenceGap),
         (WindowCounters { conflicts: 1, ..clean }, Reason::SequenceGap),
         (WindowCounters { unparsed_packets: 1, ..clean }, Reason::UnparsedPacket),
@@ -45,6 +46,8 @@ fn codes_are_those_of_the_documentation() {
         Reason::MemoryLimit,
         Reason::Preempted,
         Reason::CountersDisagree,
+        Reason::MissedTransitions,
+        Reason::ConnectionDrift,
         Reason::SourceFailed,
         Reason::OpenRequests,
     ];

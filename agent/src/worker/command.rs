@@ -7,7 +7,7 @@ use protocol::Nanos;
 use serde::Serialize;
 use tokio::sync::oneshot::Sender;
 
-use crate::inflight::{GaugeRow, InflightRow};
+use crate::inflight::{Concentration, GaugeRow, InflightRow, RoleSpread};
 use crate::window::{Closing, Reason, WindowCounters, WindowError};
 
 /// A window that was opened.
@@ -30,6 +30,17 @@ pub struct Status {
     pub reasons: BTreeSet<Reason>,
 }
 
+/// What is in flight at one moment.
+#[derive(Clone, Debug)]
+pub struct Gauges {
+    /// The moment.
+    pub at: Nanos,
+    /// Each endpoint.
+    pub endpoints: Vec<GaugeRow>,
+    /// Spread of requests over each role's backends.
+    pub concentration: Vec<RoleSpread>,
+}
+
 /// A question, with the place for its answer.
 #[derive(Debug)]
 pub enum Command {
@@ -46,7 +57,9 @@ pub enum Command {
     /// Frees a window.
     Delete(String, Sender<Result<(), WindowError>>),
     /// What is in flight now.
-    Gauges(Sender<(Nanos, Vec<GaugeRow>)>),
+    Gauges(Sender<Gauges>),
+    /// How a window's requests were spread over backends.
+    Concentration(String, Sender<Result<Concentration, WindowError>>),
     /// Drains the source, writes everything out and ends the worker.
     Stop(Sender<()>),
 }

@@ -1,5 +1,7 @@
 //! Records in, observations and windows out; no thread, no socket.
 
+mod connections;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
@@ -7,6 +9,8 @@ use std::time::Duration;
 
 use protocol::Nanos;
 use tokio::sync::oneshot::Sender;
+
+pub use connections::SocketWatch;
 
 use super::command::{Command, Opened, Status};
 use crate::capture::{CaptureError, CaptureEvent};
@@ -56,6 +60,7 @@ pub struct Engine {
     draining: Vec<Draining>,
     roles: BTreeMap<std::net::SocketAddr, Role>,
     base: Snapshot,
+    watch: SocketWatch,
     config: EngineConfig,
 }
 
@@ -73,6 +78,7 @@ impl Engine {
             draining: Vec::new(),
             roles: config.endpoints.iter().map(|it| (it.address, it.role)).collect(),
             base: Snapshot::default(),
+            watch: SocketWatch::default(),
             config,
         };
         engine.base = engine.snapshot();
@@ -91,6 +97,7 @@ impl Engine {
         self.flows.settle(now);
         self.book();
         self.inflight.settle(now);
+        self.reconcile_connections(now);
         self.flush();
         self.finish_drained(now);
     }
@@ -104,7 +111,10 @@ impl Engine {
     ) {
         let Self { source, flows, inflight, .. } = self;
         let result = call(source.as_mut(), &mut |event| match event {
-            CaptureEvent::Segment(segment) => flows.take(&segment),
+            CaptureEvent::Segment(segment) => {
+                flows.take(&segment);
+                inflight.segment(&segment);
+            }
             CaptureEvent::Socket(transition) => inflight.socket(&transition),
             CaptureEvent::Retransmit(_) => {}
         });
@@ -178,6 +188,8 @@ impl Engine {
                 flows: self.flows.stats(),
                 preempted: self.source.preempted().unwrap_or(0),
                 missed_transitions: self.source.missed_transitions(),
+                connection_corrections: self.inflight.corrections(),
+                connection_resynchronisations: self.inflight.resynchronisations(),
             };
             let reconciled = [capture.segments, capture.sockets]
                 .iter()
@@ -204,8 +216,10 @@ impl Engine {
                 drop(reply.send(self.windows.key(&id).map(|key| self.inflight.rows(key))));
             }
             Command::Delete(id, reply) => drop(reply.send(self.delete(&id))),
-            Command::Gauges(reply) => {
-                drop(reply.send((self.config.clock.now(), self.inflight.gauges())));
+            Command::Gauges(reply) => drop(reply.send(self.gauges())),
+            Command::Concentration(id, reply) => {
+                let key = self.windows.key(&id);
+                drop(reply.send(key.map(|key| self.inflight.concentration(key, id))));
             }
             Command::Stop(reply) => {
                 self.stop();
@@ -230,6 +244,7 @@ impl Engine {
         self.windows.check_room()?;
         let base = self.snapshot();
         let opened_ns = self.config.clock.now();
+        self.resynchronise(opened_ns);
         let (key, window_id) = self.windows.open(label, opened_ns, base)?;
         self.inflight.open(key, opened_ns);
         Ok(Opened { window_id, opened_ns })
@@ -254,6 +269,7 @@ impl Engine {
                 self.draining.push(Draining { key, until, reply });
                 // What was written before the call may hold requests that are still to be waited for.
                 self.drain();
+                self.resynchronise(now);
                 self.finish_drained(now);
             }
         }

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use command::{Command, Opened, Status};
-pub use engine::{Engine, EngineConfig};
+pub use command::{Command, Gauges, Opened, Status};
+pub use engine::{Engine, EngineConfig, SocketWatch};
 
 /// How long the source may wait for records before commands are served.
 const POLL: Duration = Duration::from_millis(10);

@@ -10,6 +10,8 @@ use protocol::Nanos;
 use serde_json::Value;
 use tokio::sync::oneshot::{Receiver, channel};
 
+mod connections;
+
 use super::*;
 use crate::capture::SocketTransition;
 use crate::clock::Clock;
@@ -233,8 +235,8 @@ fn gauges_follow_sockets_and_requests() {
     };
     bench.script.send(Step::Socket(transition));
     bench.poll();
-    let (_, gauges) = bench.ask(Command::Gauges);
-    let gauge = serde_json::to_value(&gauges[0]).unwrap();
+    let gauges = bench.ask(Command::Gauges);
+    let gauge = serde_json::to_value(&gauges.endpoints[0]).unwrap();
     assert_eq!(gauge["connections"], 1);
     assert_eq!(gauge["requests"], 1);
     assert_eq!(gauge["source"], "tracepoint");

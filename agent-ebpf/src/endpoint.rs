@@ -30,6 +30,15 @@ pub struct FlowKey {
 pub const MAX_ENDPOINTS: u32 = 1024;
 /// Interfaces that can be watched at once.
 pub const MAX_INTERFACES: u32 = 64;
+/// Entries of the table of interface counters: a power of two, many times [`MAX_INTERFACES`].
+pub const INTERFACE_TABLE: u32 = 1024;
+
+/// Entry of an interface in the table of counters. User space picks an odd `factor` with which no two
+/// watched interfaces share an entry: every packet then costs an array access, not a hash look-up.
+#[must_use]
+pub const fn interface_slot(ifindex: u32, factor: u32) -> u32 {
+    ifindex.wrapping_mul(factor) >> (u32::BITS - INTERFACE_TABLE.trailing_zeros())
+}
 /// Connections whose request budget is remembered. One that is evicted starts with a full budget
 /// again: more is copied, nothing is lost.
 pub const MAX_BUDGET_FLOWS: u32 = 65_536;

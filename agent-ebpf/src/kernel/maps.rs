@@ -2,12 +2,12 @@
 
 use agent_ebpf::{
     counters::{InterfaceCounters, PacketCounters, SocketCounters},
-    endpoint::{EndpointKey, FlowKey, MAX_BUDGET_FLOWS, MAX_ENDPOINTS, MAX_INTERFACES},
+    endpoint::{EndpointKey, FlowKey, INTERFACE_TABLE, MAX_BUDGET_FLOWS, MAX_ENDPOINTS},
 };
 use aya_ebpf::{
     Global,
     macros::map,
-    maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf},
+    maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 
 use super::emit::Scratch;
@@ -19,6 +19,13 @@ pub(super) static REQUEST_BUDGET: Global<u32> = Global::new(64 * 1024);
 /// removes the code when it is off.
 #[unsafe(no_mangle)]
 pub(super) static KERNEL_LOG: Global<u8> = Global::new(0);
+
+/// Bytes waiting in the ring at which the reader is woken before its timer.
+#[unsafe(no_mangle)]
+pub(super) static WAKE_BYTES: Global<u32> = Global::new(2 * 1024 * 1024);
+/// Odd number that spreads the watched interfaces over [`INTERFACES`] without a collision.
+#[unsafe(no_mangle)]
+pub(super) static INTERFACE_FACTOR: Global<u32> = Global::new(1);
 
 /// Every record. User space sets the size before loading.
 #[map]
@@ -45,10 +52,11 @@ pub(super) static PACKET_COUNTERS: PerCpuArray<PacketCounters> =
 #[map]
 pub(super) static SOCKET_COUNTERS: PerCpuArray<SocketCounters> =
     PerCpuArray::with_max_entries(1, 0);
-/// All packets of each attached interface, foreign ones included. Keyed by interface index.
+/// All packets of each attached interface, foreign ones included; see
+/// [`agent_ebpf::endpoint::interface_slot`].
 #[map]
-pub(super) static INTERFACES: PerCpuHashMap<u32, InterfaceCounters> =
-    PerCpuHashMap::with_max_entries(MAX_INTERFACES, 0);
+pub(super) static INTERFACES: PerCpuArray<InterfaceCounters> =
+    PerCpuArray::with_max_entries(INTERFACE_TABLE, 0);
 /// Where a record is put together; too large for the 512 bytes of stack. The packet programs run
 /// with bottom halves off, so that two of them never share a CPU's entry.
 #[map]

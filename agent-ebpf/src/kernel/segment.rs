@@ -5,7 +5,7 @@ use agent_ebpf::{
         EGRESS_FRAMES, EGRESS_PACKETS, ENDPOINT_PACKETS, INGRESS_FRAMES, INGRESS_PACKETS,
         PacketCounters, UNPARSED_PACKETS,
     },
-    endpoint::{EndpointKey, FlowKey},
+    endpoint::{EndpointKey, FlowKey, interface_slot},
     record::{KIND_SEGMENT, SegmentHeader},
 };
 use aya_ebpf::{
@@ -18,8 +18,8 @@ use aya_log_ebpf::info;
 use super::{
     budget,
     bytes::IpBytes,
-    emit::Emitter,
-    maps::{ENDPOINTS, INTERFACES, KERNEL_LOG, PACKET_COUNTERS, SCRATCH},
+    emit::{Emitter, wakeup},
+    maps::{ENDPOINTS, INTERFACE_FACTOR, INTERFACES, KERNEL_LOG, PACKET_COUNTERS, SCRATCH},
     packet::{self, FIN, Other, Packet, RST, SYN},
 };
 
@@ -65,7 +65,8 @@ fn counters() -> Option<&'static mut PacketCounters> {
 
 #[inline(always)]
 fn count_interface(ifindex: u32, segments: u32, direction: Direction) {
-    let Some(counters) = INTERFACES.get_ptr_mut(ifindex) else { return };
+    let slot = interface_slot(ifindex, INTERFACE_FACTOR.load());
+    let Some(counters) = INTERFACES.get_ptr_mut(slot) else { return };
     let (packets, frames) = match direction {
         Direction::Ingress => (INGRESS_PACKETS, INGRESS_FRAMES),
         Direction::Egress => (EGRESS_PACKETS, EGRESS_FRAMES),
@@ -151,6 +152,6 @@ fn emit(
         captured_len: 0,
         reserved2: 0,
     };
-    Emitter { packet: skb, scratch, counters, payload_offset: packet.payload_offset }
-        .segment(copied);
+    let payload_offset = packet.payload_offset;
+    Emitter { packet: skb, scratch, counters, payload_offset, flags: wakeup() }.segment(copied);
 }

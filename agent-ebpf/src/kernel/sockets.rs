@@ -18,6 +18,7 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::info;
 
+use super::emit::wakeup;
 use super::maps::{CONNECTIONS, ENDPOINTS, KERNEL_LOG, PORTS, RECORDS, SOCKET_COUNTERS};
 
 const PROTOCOL_TCP: u16 = 6;
@@ -134,7 +135,7 @@ pub(super) fn write(mut record: SocketRecord) {
     let counters = unsafe { &mut *counters };
     record.attempt = counters[SOCKETS_ATTEMPTED];
     counters[SOCKETS_ATTEMPTED] += 1;
-    if RECORDS.output::<SocketRecord>(record, 0).is_err() {
+    if RECORDS.output::<SocketRecord>(record, wakeup()).is_err() {
         counters[SOCKETS_FAILED] += 1;
     }
 }

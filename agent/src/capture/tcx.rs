@@ -35,6 +35,9 @@ use ring::RingPositions;
 
 /// Records handed over per call at most, so that a flood can't keep the caller from its other work.
 const BATCH: usize = 65_536;
+/// How long a record may wait before it is looked for: the kernel side wakes the reader only when the
+/// ring fills.
+const TIMER: Duration = Duration::from_millis(10);
 /// A record is reserved and committed within one run of a program; a writer that takes this long
 /// is broken.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(2);
@@ -107,17 +110,17 @@ impl TcxSource {
     /// nothing stays attached then.
     pub fn open(config: &TcxConfig) -> Result<Self, CaptureError> {
         let endpoints = config.checked_endpoints()?;
-        let interfaces = config::resolve(&config.interfaces)?;
+        let mut interfaces = config::resolve(&config.interfaces)?;
         if let Some(missing) = preflight_of(&Host, config.method).into_iter().next() {
             return Err(CaptureError::Program { what: missing.what, mend: missing.mend });
         }
         let method = config.method.unwrap_or_else(|| preflight::suitable(&Host));
         tracefs::prepare()?;
         let opened = monotonic()?;
-        let mut bpf = load::load(config)?;
-        let mut maps = load::take_maps(&mut bpf)?;
+        let factor = load::spread(&mut interfaces)?;
+        let mut bpf = load::load(config, factor)?;
+        let maps = load::take_maps(&mut bpf)?;
         load::fill_endpoints(&mut bpf, &endpoints)?;
-        load::fill_interfaces(&mut maps, &interfaces)?;
         let log = config.kernel_log.then(|| EbpfLogger::init(&mut bpf)).transpose();
         let log = log.map_err(|error| program_error("opening the kernel log", &error))?;
         let positions = RingPositions::new(maps.records.as_fd())?;
@@ -180,7 +183,7 @@ impl TcxSource {
     /// # Errors
     /// The reason, with what holds instead.
     pub fn retransmits_watched(&self) -> Result<(), &str> {
-        self.retransmits.as_ref().map(|()| ()).map_err(String::as_str)
+        self.retransmits.as_ref().copied().map_err(String::as_str)
     }
 
     /// Endpoints in the form records carry them (plain IPv4), sorted.
@@ -295,11 +298,19 @@ impl CaptureSource for TcxSource {
         if taken > 0 {
             return Ok(taken);
         }
-        let timeout = EpollTimeout::try_from(timeout).unwrap_or(EpollTimeout::MAX);
-        match self.epoll.wait(&mut [EpollEvent::empty(); 2], timeout) {
+        let until = Instant::now() + timeout;
+        loop {
+            let left = until.saturating_duration_since(Instant::now()).min(TIMER);
+            let left = EpollTimeout::try_from(left).unwrap_or(EpollTimeout::ZERO);
+            let waited = self.epoll.wait(&mut [EpollEvent::empty(); 2], left);
+            let taken = match waited {
+                Ok(_) | Err(nix::Error::EINTR) => self.take_ready(sink)?,
+                Err(error) => return Err(epoll_error(error)),
+            };
             // A signal ends the wait early; the caller decides what that means.
-            Ok(_) | Err(nix::Error::EINTR) => self.take_ready(sink),
-            Err(error) => Err(epoll_error(error)),
+            if taken > 0 || waited.is_err() || Instant::now() >= until {
+                return Ok(taken);
+            }
         }
     }
 

@@ -92,7 +92,7 @@ fn one_connection(listen: SocketAddr, method: Method) {
 #[test]
 fn both_directions_of_an_ipv4_connection_are_seen_byte_for_byte() {
     for_each_method("ipv4 connection", |method| {
-        one_connection("127.0.0.1:0".parse().unwrap(), method)
+        one_connection("127.0.0.1:0".parse().unwrap(), method);
     });
 }
 

@@ -152,6 +152,8 @@ pub(super) enum LinkHeader {
 pub(super) struct Interface {
     pub(super) name: String,
     pub(super) index: u32,
+    /// Entry of its counters; found once all interfaces are known.
+    pub(super) slot: u32,
     pub(super) loopback: bool,
     pub(super) header: LinkHeader,
 }
@@ -226,7 +228,13 @@ fn pick(reference: &InterfaceRef, present: &[Present]) -> Result<Interface, Capt
             "name an Ethernet, loopback, tun or IP tunnel interface",
         ));
     };
-    Ok(Interface { name: one.name.clone(), index: one.index, loopback: one.loopback, header })
+    Ok(Interface {
+        name: one.name.clone(),
+        index: one.index,
+        slot: 0,
+        loopback: one.loopback,
+        header,
+    })
 }
 
 #[cfg(test)]

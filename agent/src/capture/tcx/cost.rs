@@ -23,7 +23,7 @@ pub struct ProgramCost {
 /// # Errors
 /// Names the program that the kernel refused.
 pub fn program_costs() -> Result<Vec<ProgramCost>, CaptureError> {
-    let mut bpf = load::load(&TcxConfig::new(Vec::new(), Vec::new()))?;
+    let mut bpf = load::load(&TcxConfig::new(Vec::new(), Vec::new()), 1)?;
     let tcx = Host.has_tcx();
     let mut costs = Vec::new();
     for (name, program) in bpf.programs_mut() {

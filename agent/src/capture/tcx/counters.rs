@@ -74,8 +74,8 @@ fn reading(error: &MapError) -> CaptureError {
 }
 
 /// Sums of one interface.
-fn interface_slots(maps: &Maps, index: u32) -> Result<[u64; INTERFACE_SLOTS], CaptureError> {
-    maps.interfaces.get(&index, 0).map(|it| sum(&it)).map_err(|error| reading(&error))
+fn interface_slots(maps: &Maps, slot: u32) -> Result<[u64; INTERFACE_SLOTS], CaptureError> {
+    maps.interfaces.get(&slot, 0).map(|it| sum(&it)).map_err(|error| reading(&error))
 }
 
 /// `rx_packets` of every interface in this thread's network namespace, by name.
@@ -100,7 +100,7 @@ pub(super) fn interface_view(
 ) -> Result<InterfaceView, CaptureError> {
     // The interface's own count first: what arrives in between is then seen, not missed.
     let rx = rx_now(interface).zip(baseline).map(|(now, then)| now.wrapping_sub(then));
-    let slots = interface_slots(maps, interface.index)?;
+    let slots = interface_slots(maps, interface.slot)?;
     Ok(InterfaceView {
         name: interface.name.clone(),
         ifindex: interface.index,
@@ -125,7 +125,7 @@ pub(super) fn read(
         maps.socket_counters.get(&0, 0).map(|it| sum(&it)).map_err(|error| reading(&error))?;
     let mut packets = 0;
     for interface in interfaces {
-        let slots = interface_slots(maps, interface.index)?;
+        let slots = interface_slots(maps, interface.slot)?;
         packets += slots[INGRESS_PACKETS] + slots[EGRESS_PACKETS];
     }
     Ok(CaptureCounters {

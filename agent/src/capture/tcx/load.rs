@@ -1,15 +1,14 @@
 //! Loading, filling and attaching: all of it, or nothing stays.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use agent_ebpf::counters::{INTERFACE_SLOTS, PACKET_SLOTS, SOCKET_SLOTS};
-use agent_ebpf::endpoint::{ENDPOINT_KEY_LEN, EndpointKey};
+use agent_ebpf::endpoint::{ENDPOINT_KEY_LEN, EndpointKey, MAX_INTERFACES, interface_slot};
 use agent_ebpf::tracepoint::{Tracepoint, retransmit, socket_state};
-use aya::maps::{
-    Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues, RingBuf,
-};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::tc::TcAttachOptions;
 use aya::programs::{
     LinkOrder, Program, ProgramError, SchedClassifier, SocketFilter, TcAttachType, TracePoint,
@@ -25,12 +24,16 @@ use crate::capture::CaptureError;
 /// The committed object; `cargo xtask ebpf` rebuilds it from `agent-ebpf/`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/goodput-agent.bpf.o");
 
+/// The reader is woken before its timer when this share of the ring is full: it then has the time of
+/// the other seven eighths.
+const WAKE_SHARE: u32 = 8;
+
 /// The maps that user space reads while the programs run.
 pub(super) struct Maps {
     pub(super) records: RingBuf<MapData>,
     pub(super) packet_counters: PerCpuArray<MapData, [u64; PACKET_SLOTS]>,
     pub(super) socket_counters: PerCpuArray<MapData, [u64; SOCKET_SLOTS]>,
-    pub(super) interfaces: PerCpuHashMap<MapData, u32, [u64; INTERFACE_SLOTS]>,
+    pub(super) interfaces: PerCpuArray<MapData, [u64; INTERFACE_SLOTS]>,
     pub(super) connections: Array<MapData, i64>,
 }
 
@@ -56,10 +59,12 @@ fn map_error(name: &'static str) -> impl FnOnce(MapError) -> CaptureError {
 }
 
 /// Creates the maps and relocates the programs; nothing runs yet.
-pub(super) fn load(config: &TcxConfig) -> Result<Ebpf, CaptureError> {
+pub(super) fn load(config: &TcxConfig, interface_factor: u32) -> Result<Ebpf, CaptureError> {
     EbpfLoader::new()
         .override_global("REQUEST_BUDGET", &config.request_budget, true)
         .override_global("KERNEL_LOG", &u8::from(config.kernel_log), true)
+        .override_global("INTERFACE_FACTOR", &interface_factor, true)
+        .override_global("WAKE_BYTES", &(config.ring_bytes / WAKE_SHARE), true)
         .map_max_entries("RECORDS", config.ring_bytes)
         .load(OBJECT)
         .map_err(|error: EbpfError| program_error("loading the kernel programs", &error))
@@ -122,28 +127,33 @@ pub(super) fn fill_endpoints(bpf: &mut Ebpf, endpoints: &[SocketAddr]) -> Result
     Ok(())
 }
 
-/// Makes room for the counters of every interface.
-pub(super) fn fill_interfaces(
-    maps: &mut Maps,
-    interfaces: &[Interface],
-) -> Result<(), CaptureError> {
-    let cpus = aya::util::nr_cpus().map_err(|(call, source)| CaptureError::System {
-        call,
-        source,
-        mend: "mount /sys",
-    })?;
+/// An odd factor with which no two of the indices share an entry of the interface table. With at most
+/// `MAX_INTERFACES` of them one in ten does.
+pub(super) fn interface_factor(indices: &[u32]) -> Result<u32, CaptureError> {
+    const ATTEMPTS: u32 = 100_000;
+    // Steps by the golden ratio reach every odd number (Knuth, volume 3, section 6.4).
+    let candidates = (0..ATTEMPTS).map(|step| step.wrapping_mul(0x9e37_79b9) | 1);
+    let spreads = |factor: &u32| {
+        let slots: BTreeSet<u32> =
+            indices.iter().map(|index| interface_slot(*index, *factor)).collect();
+        slots.len() == indices.len()
+    };
+    let most = usize::try_from(MAX_INTERFACES).unwrap_or(usize::MAX);
+    let factor = candidates.take(if indices.len() > most { 0 } else { usize::MAX }).find(spreads);
+    factor.ok_or_else(|| CaptureError::Program {
+        what: format!("{} interfaces are too many for one agent", indices.len()),
+        mend: format!("name at most {most} interfaces; another agent can watch the others"),
+    })
+}
+
+/// Gives each interface its entry in the table of counters; returns the factor for the programs.
+pub(super) fn spread(interfaces: &mut [Interface]) -> Result<u32, CaptureError> {
+    let indices: Vec<u32> = interfaces.iter().map(|it| it.index).collect();
+    let factor = interface_factor(&indices)?;
     for interface in interfaces {
-        let zeroes =
-            PerCpuValues::try_from(vec![[0; INTERFACE_SLOTS]; cpus]).map_err(|source| {
-                CaptureError::System {
-                    call: "sizing of per-CPU counters",
-                    source,
-                    mend: "mount /sys",
-                }
-            })?;
-        maps.interfaces.insert(interface.index, zeroes, 0).map_err(map_error("INTERFACES"))?;
+        interface.slot = interface_slot(interface.index, factor);
     }
-    Ok(())
+    Ok(factor)
 }
 
 /// Programs of an interface: on loopback every packet passes egress and ingress, and ingress alone
@@ -249,4 +259,34 @@ pub(super) fn attach_interfaces(
         }
     }
     Ok(sockets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_watched_interfaces_share_an_entry() {
+        let most = MAX_INTERFACES;
+        let patterns: [Vec<u32>; 3] = [
+            (1..=most).collect(),
+            // As far apart as the table is long.
+            (1..=most).map(|it| it * 1024).collect(),
+            (1..=most).map(|it| it.wrapping_mul(0x0101_0101)).collect(),
+        ];
+        for indices in patterns {
+            let factor = interface_factor(&indices).unwrap();
+            let slots: BTreeSet<_> =
+                indices.iter().map(|index| interface_slot(*index, factor)).collect();
+            assert_eq!(slots.len(), indices.len());
+            assert!(slots.iter().all(|slot| *slot < agent_ebpf::endpoint::INTERFACE_TABLE));
+        }
+    }
+
+    #[test]
+    fn more_interfaces_than_the_table_is_made_for_are_refused_with_the_mend() {
+        let indices: Vec<u32> = (0..=MAX_INTERFACES).collect();
+        let error = interface_factor(&indices).unwrap_err().to_string();
+        assert!(error.contains("65 interfaces") && error.contains("at most 64"), "{error}");
+    }
 }

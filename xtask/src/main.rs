@@ -1,8 +1,12 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask demo`, `cargo xtask ebpf`.
+//! The project's own commands: `cargo xtask --help` lists them.
 
+mod bare_root;
 mod cmd;
 mod ebpf;
+mod guest;
+mod packages;
 mod process;
+mod static_build;
 
 use std::process::ExitCode;
 
@@ -24,6 +28,14 @@ enum Command {
     Demo(cmd::demo::Args),
     /// Rebuild or check the object of the kernel programs.
     Ebpf(cmd::ebpf::Args),
+    /// One static binary to copy to hosts, tried where nothing else is installed.
+    Dist(cmd::dist::Args),
+    /// The agent's self-test under other kernels, in software emulation.
+    Kernels(cmd::kernels::Args),
+    /// What the product costs and whether it loses anything.
+    Bench(cmd::bench::Args),
+    /// Minutes of connection churn: the agent must not grow.
+    Soak(cmd::bench::SoakArgs),
 }
 
 fn main() -> ExitCode {
@@ -31,6 +43,10 @@ fn main() -> ExitCode {
         Command::Test(args) => cmd::test::run(&args),
         Command::Demo(args) => cmd::demo::run(&args),
         Command::Ebpf(args) => cmd::ebpf::run(&args),
+        Command::Dist(args) => cmd::dist::run(&args),
+        Command::Kernels(args) => cmd::kernels::run(&args),
+        Command::Bench(args) => cmd::bench::run(&args),
+        Command::Soak(args) => cmd::bench::soak(&args),
     };
     match outcome {
         Ok(code) => code,

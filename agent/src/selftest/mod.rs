@@ -7,6 +7,7 @@
 mod check;
 mod client;
 mod plan;
+mod programs;
 mod report;
 mod server;
 mod watch;
@@ -16,6 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+pub use programs::Program;
 pub use report::{Check, Report, SCHEMA};
 
 use crate::capture::CaptureError;
@@ -70,7 +72,7 @@ pub fn run(kind: SourceKind) -> Result<Report, SelftestError> {
     let closing = watch.close();
     checks.extend(check::window(closing.as_ref(), traffic.talks.len()));
     checks.extend(check::observations(&watch.rows(), &traffic));
-    Ok(Report::new(watch.source(), &endpoints, checks))
+    Ok(Report::new(watch.source(), &endpoints, checks, programs::loaded()))
 }
 
 /// A listener on IPv4, and one on IPv6 where the host has it.

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
+use super::Program;
+
 /// Name and version of the report's form.
 pub const SCHEMA: &str = "goodput.selftest/1";
 
@@ -48,10 +50,17 @@ pub struct Report {
     pub passed: bool,
     /// The checks, in order.
     pub checks: Vec<Check>,
+    /// The kernel programs that watched.
+    pub programs: Vec<Program>,
 }
 
 impl Report {
-    pub(super) fn new(source: &'static str, endpoints: &[SocketAddr], checks: Vec<Check>) -> Self {
+    pub(super) fn new(
+        source: &'static str,
+        endpoints: &[SocketAddr],
+        checks: Vec<Check>,
+        programs: Vec<Program>,
+    ) -> Self {
         let kernel = nix::sys::utsname::uname();
         let kernel = kernel.map(|it| it.release().to_string_lossy().into_owned());
         Self {
@@ -62,6 +71,7 @@ impl Report {
             endpoints: endpoints.to_vec(),
             passed: !checks.is_empty() && checks.iter().all(|check| check.ok),
             checks,
+            programs,
         }
     }
 }

@@ -1,5 +1,8 @@
 //! One file per command.
 
+pub(crate) mod bench;
 pub(crate) mod demo;
+pub(crate) mod dist;
 pub(crate) mod ebpf;
+pub(crate) mod kernels;
 pub(crate) mod test;

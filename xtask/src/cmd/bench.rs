@@ -1,0 +1,68 @@
+//! `cargo xtask bench agent` and `cargo xtask soak`: built static and optimised, as it is shipped.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+use crate::packages;
+use crate::process::root;
+use crate::static_build::{binary, build};
+
+/// What the product costs and whether it loses anything.
+#[derive(Parser)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Completeness and overhead of the agent; writes target/bench/agent.json.
+    Agent {
+        /// Shorter parts, under a minute: no figure to publish.
+        #[arg(long)]
+        quick: bool,
+        /// Print JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Connection churn: the agent's memory and maps must return to where they were.
+#[derive(clap::Args)]
+pub(crate) struct SoakArgs {
+    /// How long.
+    #[arg(long, default_value = "10")]
+    minutes: u64,
+}
+
+/// Builds and measures; exit code 1 when anything was lost.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let What::Agent { quick, json } = args.what;
+    packages::ensure(&[("tcpdump", "tcpdump")])?;
+    let mut command = prepared("agent")?;
+    command.arg("--out").arg(root().join("target/bench/agent.json"));
+    command.args(quick.then_some("--quick")).args(json.then_some("--json"));
+    finish(command)
+}
+
+/// Builds and soaks; exit code 1 on growth.
+pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
+    let mut command = prepared("soak")?;
+    command.arg("--minutes").arg(args.minutes.to_string());
+    finish(command)
+}
+
+fn prepared(subcommand: &str) -> anyhow::Result<Command> {
+    build(&["agent", "bench"])?;
+    let mut command = Command::new(binary("goodput-bench"));
+    command.arg(subcommand).arg("--agent").arg(binary("goodput-agent"));
+    Ok(command)
+}
+
+fn finish(mut command: Command) -> anyhow::Result<ExitCode> {
+    let status = command.status().context("cannot start goodput-bench")?;
+    let code = status.code().context("goodput-bench was ended by a signal")?;
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(2)))
+}

@@ -9,8 +9,18 @@ const AGENT: &str = env!("CARGO_BIN_EXE_goodput-agent");
 
 #[test]
 fn the_selftest_proves_every_observation() {
+    proves("auto");
+}
+
+#[test]
+fn the_selftest_proves_the_fallback() {
+    proves("socket-filter");
+}
+
+fn proves(source: &str) {
     let missing = preflight();
-    let out = Command::new(AGENT).args(["selftest", "--json"]).output().unwrap();
+    let arguments = ["selftest", "--json", "--source", source];
+    let out = Command::new(AGENT).args(arguments).output().unwrap();
     if !missing.is_empty() {
         eprintln!("SKIPPED the self-test itself: {missing:?}");
         let required = std::env::var("GOODPUT_REQUIRE_KERNEL").is_ok_and(|value| value == "1");

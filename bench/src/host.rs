@@ -12,6 +12,9 @@ pub(crate) struct Host {
     pub(crate) cpu: String,
     pub(crate) cpus: usize,
     pub(crate) memory_mib: u64,
+    /// Load average of the last minute before the bench began: above 0.5, figures of cost hold
+    /// somebody else's work, too.
+    pub(crate) load_before: f64,
 }
 
 fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
@@ -33,8 +36,14 @@ impl Host {
             cpu: after(&cpuinfo, "model name").unwrap_or("unknown").to_owned(),
             cpus: std::thread::available_parallelism()?.get(),
             memory_mib: kib(&memory, "MemTotal").unwrap_or(0) / 1024,
+            load_before: load_average()?,
         })
     }
+}
+
+fn load_average() -> anyhow::Result<f64> {
+    let text = fs::read_to_string("/proc/loadavg")?;
+    text.split(' ').next().and_then(|it| it.parse().ok()).context("/proc/loadavg has no number")
 }
 
 /// CPU time of a process, user and system, in nanoseconds; granularity is the scheduler's.

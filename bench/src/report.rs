@@ -9,6 +9,9 @@ use crate::measure::completeness::Completeness;
 /// Name and version of the form.
 const SCHEMA: &str = "goodput.bench-agent/1";
 
+/// A load average above which figures of cost are not the agent's alone.
+const BUSY: f64 = 0.5;
+
 /// A figure with its spread over repetitions.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figure {
@@ -98,6 +101,10 @@ impl Report {
 
     /// Holds what was measured against the design's bounds (strictly below).
     pub(crate) fn judge(&mut self) {
+        if self.host.load_before > BUSY {
+            let note = "the host was busy before: figures of cost hold other work, too";
+            self.notes.push(note.to_owned());
+        }
         let bounds = [
             ("ns_per_matched_packet", self.ns_per_matched_packet, 700.0),
             ("ns_per_further_kib", self.ns_per_further_kib, 200.0),
@@ -121,8 +128,8 @@ impl Report {
 
     /// The table for people.
     pub(crate) fn print(&self) {
-        let Host { kernel, cpu, cpus, memory_mib } = &self.host;
-        println!("Linux {kernel}, {cpus} x {cpu}, {memory_mib} MiB");
+        let Host { kernel, cpu, cpus, memory_mib, load_before } = &self.host;
+        println!("Linux {kernel}, {cpus} x {cpu}, {memory_mib} MiB, load before {load_before}");
         for part in &self.completeness {
             part.print();
         }
@@ -151,7 +158,8 @@ mod tests {
 
     #[test]
     fn a_bound_is_missed_at_its_value() {
-        let host = Host { kernel: String::new(), cpu: String::new(), cpus: 1, memory_mib: 1 };
+        let (kernel, cpu) = (String::new(), String::new());
+        let host = Host { kernel, cpu, cpus: 1, memory_mib: 1, load_before: 0.0 };
         let mut report = Report::new(host, true);
         report.ns_per_matched_packet = Some(700.0);
         report.ns_per_other_packet = Some(99.9);

@@ -8,7 +8,7 @@ use crate::selftest::{Report, run};
 
 const EXAMPLES: &str = "Examples:
   sudo goodput-agent selftest
-  sudo goodput-agent selftest --source tcx --json | jq '.checks[] | select(.ok | not)'
+  sudo goodput-agent selftest --source socket-filter --json | jq '.checks[] | select(.ok | not)'
 
 It serves scripted streams to itself on loopback ports that nothing else uses and takes about two \
 seconds. Exit codes: 0 every observation was right, 1 one was wrong, 2 this host can't run it.";

@@ -32,11 +32,12 @@ pub(super) struct Watch {
 }
 
 fn open_source(
-    _kind: SourceKind,
+    kind: SourceKind,
     endpoints: &[SocketAddr],
 ) -> Result<Box<dyn LiveSource>, SelftestError> {
     let lo = InterfaceRef::Name("lo".to_owned());
-    let config = TcxConfig::new(vec![lo], endpoints.to_vec());
+    let config =
+        TcxConfig { method: kind.method(), ..TcxConfig::new(vec![lo], endpoints.to_vec()) };
     Ok(Box::new(TcxSource::open(&config)?))
 }
 

@@ -141,10 +141,12 @@ fn initramfs(agent: &Path, source: &str) -> anyhow::Result<PathBuf> {
 /// Boots a kernel with the agent in it and reads what it says.
 pub(crate) fn boot(image: &Path, agent: &Path, source: &str) -> anyhow::Result<Verdict> {
     let initramfs = initramfs(agent, source)?;
-    let console = folder().join("console.log");
+    let kernel = image.file_name().unwrap_or_default().to_string_lossy();
+    let console = folder().join(format!("console-{kernel}-{source}.log"));
     let mut command = Command::new("qemu-system-x86_64");
     command
-        .args(["-accel", "tcg", "-cpu", "qemu64", "-m", "512", "-smp", "2", "-nographic"])
+        // One CPU: with two, QEMU 7.2 corrupts registers in cmpxchg16b and guests panic at random.
+        .args(["-accel", "tcg", "-cpu", "qemu64", "-m", "512", "-smp", "1", "-nographic"])
         .args(["-no-reboot", "-nodefaults", "-serial"])
         .arg(format!("file:{}", console.display()))
         .arg("-kernel")

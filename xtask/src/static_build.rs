@@ -35,6 +35,8 @@ pub(crate) fn build(packages: &[&str]) -> anyhow::Result<()> {
     let mut command = cargo(["build", "--release", "--target", TARGET]);
     command.args(packages.iter().flat_map(|package| ["--package", package]));
     command.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    // What is shipped is compiled in one go.
+    command.env("CARGO_INCREMENTAL", "0");
     check(&mut command)
 }
 

@@ -19,6 +19,7 @@ pub mod report;
 pub mod run;
 pub mod rundir;
 pub mod schedule;
+pub mod slo;
 pub mod stats;
 pub mod trace;
 pub mod verify;

@@ -7,16 +7,17 @@ use protocol::{Nanos, TraceId};
 use serde_json::json;
 
 use crate::campaign::Campaign;
-use crate::evidence::{BackendHealth, Evidence, HealthFile, Repetition, VipHealth};
+use crate::evidence::{BackendHealth, CellPlace, Evidence, HealthFile, Repetition, VipHealth};
 use crate::join::Observed;
 use crate::outcome::Class;
+use crate::prompt::Salt;
 use crate::records::{
-    AgentRecord, FramingVerdict, LineWriter, RequestRecord, RunRecord, ScheduleRecord, StampSource,
-    TokensSource, Versioned, sha256_hex,
+    AgentRecord, FramingVerdict, LineWriter, Pace, RequestRecord, RunRecord, ScheduleRecord,
+    StampSource, TokensSource, Versioned, schedule_sha256, sha256_hex,
 };
 use crate::rundir::{
-    Concentration, Expected, GatewayFile, KernelRow, Leg, Manifest, ProbeFile, Readback, RunDir,
-    Scrape, SloFile, SloOrigin, write_json,
+    Concentration, Expected, GatewayFile, KernelRow, Leg, Manifest, ProbeFile, Readback,
+    ReadinessRow, RunDir, Scrape, SloFile, SloOrigin, TargetKind, write_json,
 };
 
 pub(crate) const CAMPAIGN: &str = r#"name = "synthetic"
@@ -107,6 +108,7 @@ pub(crate) fn delivered(id: TraceId, index: u64, ttft_ns: i64) -> RequestRecord 
         framing_offset: None,
         class: Class::Ok,
         detail: String::new(),
+        names_server_timeout: false,
         ttft_ns: Some(ttft_ns),
         ttft_from_sent_ns: Some(ttft_ns - 1_000_000),
         tpot_ns: Some(10_000_000),
@@ -164,14 +166,45 @@ pub(crate) fn repetition(arm: &str, rate_rps: f64, number: u32, good: u64) -> Re
         .zip(&ids)
         .map(|(i, id)| delivered(*id, i, if i < good { 100_000_000 } else { 301_000_000 }))
         .collect();
-    let schedule = (0..SIZE).zip(&ids).map(|(i, id)| planned(*id, i)).collect();
+    let schedule: Vec<ScheduleRecord> =
+        (0..SIZE).zip(&ids).map(|(i, id)| planned(*id, i)).collect();
     let rows = requests.iter().flat_map(|row| legs(row, "127.0.0.1:3")).collect();
-    Repetition {
+    let mut rep = Repetition {
+        place: CellPlace { arm: arm.to_owned(), rate_rps, repetition: number },
         schedule,
         requests,
         run: run_record(arm, rate_rps, number),
         gateway: Some(gateway(arm, 60.0, 40.0)),
         observed: vec![Observed { account: account(), rows }],
+    };
+    sum_up(&mut rep);
+    rep
+}
+
+/// Makes `run.json` say what the records say, as the replay would have.
+pub(crate) fn sum_up(rep: &mut Repetition) {
+    let mut pace = Pace::default();
+    rep.requests.iter().for_each(|row| pace.add(row.planned_ns, row.dispatched_ns));
+    let figures = pace.figures(rep.schedule.len(), rep.run.schedule_length_ns);
+    let end = rep.requests.iter().map(|row| row.end_ns).max();
+    rep.run = RunRecord {
+        schedule_sha256: schedule_sha256(rep.schedule.iter().cloned()).unwrap(),
+        attempted: rep.schedule.len() as u64,
+        dispatched: figures.dispatched,
+        offered_rps: figures.offered_rps,
+        achieved_rps: figures.achieved_rps,
+        lag_p50_ns: figures.lag_p50_ns,
+        lag_p99_ns: figures.lag_p99_ns,
+        lag_max_ns: figures.lag_max_ns,
+        window_end_ns: end.unwrap_or(rep.run.window_start_ns),
+        ..rep.run.clone()
+    };
+}
+
+/// Makes the agent's account count the rows that are there.
+pub(crate) fn recount_observations(rep: &mut Repetition) {
+    for observed in &mut rep.observed {
+        observed.account.observations = Some(observed.rows.len() as u64);
     }
 }
 
@@ -203,8 +236,8 @@ fn run_record(arm: &str, rate_rps: f64, repetition: u32) -> RunRecord {
         arm: arm.to_owned(),
         rate_rps,
         repetition,
-        schedule_sha256: format!("schedule r{rate_rps} rep{repetition}"),
-        salt: None,
+        schedule_sha256: String::new(),
+        salt: Some(Salt::derive(7, arm, rate_rps, repetition).as_text()),
         window_start_ns: Nanos::new(1_000_000_000),
         window_end_ns: Nanos::new(1_000_000_000 + length_ns + 500_000_000),
         schedule_length_ns: length_ns,
@@ -300,7 +333,9 @@ pub(crate) fn with_good(good: impl Fn(&str, f64, u32) -> u64) -> Evidence {
         },
         health: Some(health()),
         probes: BTreeMap::from(probes),
-        readiness: Vec::new(),
+        slo_recorded: true,
+        baseline: None,
+        readiness: Some(readiness()),
         repetitions,
         campaign,
     }
@@ -315,13 +350,43 @@ fn manifest(campaign: &Campaign) -> Manifest {
         trace_source_sha256: sha256_hex(TRACE),
         trace_sha256: sha256_hex(TRACE),
         trace_origin: None,
-        schedules: BTreeMap::new(),
+        schedules: registered(),
         fleet_fingerprint: "fleet".to_owned(),
         goodput_version: "test".to_owned(),
         kernel: "test".to_owned(),
         without_agent: false,
         overrides: Vec::new(),
     }
+}
+
+/// Every repetition of the testkit has the same schedule.
+fn registered() -> BTreeMap<String, String> {
+    let schedule = (0..SIZE).map(|i| planned(trace_id("any", 0.0, 0, i), i));
+    let hash = schedule_sha256(schedule).unwrap();
+    let cells = ["r10", "r20"].into_iter().flat_map(|rate| (1..=15).map(move |n| (rate, n)));
+    cells.map(|(rate, n)| (format!("{rate}/rep{n}"), hash.clone())).collect()
+}
+
+/// Every target up, once a second through every window.
+fn readiness() -> Vec<ReadinessRow> {
+    let targets = [
+        ("http://127.0.0.1:1", TargetKind::Vip),
+        ("http://127.0.0.1:2", TargetKind::Vip),
+        ("127.0.0.1:3", TargetKind::Backend),
+    ];
+    (1..=12_u64)
+        .flat_map(|second| {
+            targets.map(|(target, kind)| ReadinessRow {
+                schema: ReadinessRow::SCHEMA.to_owned(),
+                at_ns: second * 1_000_000_000,
+                target: target.to_owned(),
+                kind,
+                ok: true,
+                status: Some(200),
+                detail: None,
+            })
+        })
+        .collect()
 }
 
 fn health() -> HealthFile {
@@ -370,8 +435,12 @@ pub(crate) fn write(evidence: &Evidence, root: &Path) {
     for (arm, probe) in &evidence.probes {
         write_json(&dir.probe(arm), probe).unwrap();
     }
+    if let Some(rows) = &evidence.readiness {
+        lines(&dir.file("health.jsonl"), rows);
+    }
     for rep in &evidence.repetitions {
-        let out = dir.repetition(&rep.run.arm, rep.run.rate_rps, rep.run.repetition);
+        let place = &rep.place;
+        let out = dir.repetition(&place.arm, place.rate_rps, place.repetition);
         std::fs::create_dir_all(&out).unwrap();
         lines(&out.join("schedule.jsonl"), &rep.schedule);
         lines(&out.join("requests.jsonl"), &rep.requests);

@@ -6,7 +6,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::http1::{Close, Framing, UnknownCause};
-use crate::openai::ErrorInfo;
 use crate::timeline::{TimelineRecord, Tpot};
 
 /// Class of one response. Of several that fit, the first in this order is taken.
@@ -123,17 +122,5 @@ fn by_tokens(record: &TimelineRecord) -> StreamOutcome {
         Tpot::NoToken => StreamOutcome::NoToken,
         Tpot::SingleToken => StreamOutcome::SingleToken,
         Tpot::Coalesced | Tpot::Value(_) => StreamOutcome::Ok,
-    }
-}
-
-impl ErrorInfo {
-    /// The error names a prefill or processing timeout, in whatever field.
-    #[must_use]
-    pub fn names_timeout(&self) -> bool {
-        [&self.code, &self.kind, &self.message].into_iter().flatten().any(|text| {
-            let text = text.to_ascii_lowercase();
-            let timeout = text.contains("timeout") || text.contains("timed out");
-            timeout && (text.contains("prefill") || text.contains("processing"))
-        })
     }
 }

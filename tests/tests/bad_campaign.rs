@@ -27,7 +27,7 @@ vip = "http://127.0.0.1:1"
 accelerators = 1
 [[arm]]
 name = "other"
-vip = "http://127.0.0.1:1"
+vip = "http://127.0.0.1:2"
 accelerators = 1
 [[backend]]
 address = "127.0.0.1:1"

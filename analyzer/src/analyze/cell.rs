@@ -1,5 +1,7 @@
 //! One cell: an arm at a rate, over its valid repetitions.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::good::{Bounds, Mask};
@@ -11,6 +13,7 @@ use crate::records::RequestRecord;
 use crate::stats::{
     Counts, Cv, Interval, cv, cv_binomial_floor, quantile_type7, t_interval, wilson,
 };
+use crate::verify::copies::place_of;
 use crate::verify::gates::{Context, gates};
 
 /// Pooled latency of delivered requests, ms, quantiles of type 7. For display: nothing is scored by it.
@@ -74,17 +77,22 @@ impl CellAnalysis {
     }
 }
 
-pub(super) fn analyze(evidence: &Evidence, arm: &ArmKeys, rate_rps: f64) -> CellAnalysis {
+pub(super) fn analyze(
+    evidence: &Evidence,
+    copies: &BTreeMap<String, String>,
+    arm: &ArmKeys,
+    rate_rps: f64,
+) -> CellAnalysis {
     let recorded: Vec<&Repetition> = evidence.cell(&arm.name, rate_rps).collect();
     let repetitions: Vec<RepetitionAnalysis> =
-        recorded.iter().map(|rep| repetition(evidence, arm, rep)).collect();
+        recorded.iter().map(|rep| repetition(evidence, copies, arm, rep)).collect();
     let valid: Vec<&RepetitionAnalysis> = repetitions.iter().filter(|rep| rep.valid).collect();
     let counts = valid.iter().fold(Counts::default(), |sum, rep| sum.plus(rep.counts));
     let fractions: Vec<f64> = valid.iter().filter_map(|rep| rep.counts.fraction()).collect();
     let misses: Vec<f64> = fractions.iter().map(|fraction| 1.0 - fraction).collect();
     let tokens = valid.iter().fold(TokenShare::default(), |sum, rep| sum.plus(rep.tokens));
     let per_second = |wall: &dyn Fn(&RepetitionAnalysis) -> u64| {
-        let seconds = valid.iter().map(|rep| wall(rep)).sum::<u64>() as f64 / 1e9;
+        let seconds = valid.iter().map(|rep| u128::from(wall(rep))).sum::<u128>() as f64 / 1e9;
         (seconds > 0.0).then(|| counts.good as f64 / seconds / arm.accelerators as f64)
     };
     let confidence = evidence.campaign.keys().statistics.confidence;
@@ -109,22 +117,32 @@ pub(super) fn analyze(evidence: &Evidence, arm: &ArmKeys, rate_rps: f64) -> Cell
 }
 
 /// Validity first: the gates run before any statistic.
-fn repetition(evidence: &Evidence, arm: &ArmKeys, rep: &Repetition) -> RepetitionAnalysis {
+fn repetition(
+    evidence: &Evidence,
+    copies: &BTreeMap<String, String>,
+    arm: &ArmKeys,
+    rep: &Repetition,
+) -> RepetitionAnalysis {
     let keys = evidence.campaign.keys();
     let crosscheck = join(&rep.requests, &rep.observed, judge(evidence));
     let floor = evidence.campaign.floor();
     let floor_schedule = evidence
-        .cell(&floor.name, rep.run.rate_rps)
-        .find(|other| other.run.repetition == rep.run.repetition)
+        .cell(&floor.name, rep.place.rate_rps)
+        .find(|other| other.place.repetition == rep.place.repetition)
         .map(|other| other.run.schedule_sha256.as_str());
+    let registered = format!("r{}/rep{}", rep.place.rate_rps, rep.place.repetition);
     let context = Context {
         slo: &evidence.slo,
         thresholds: &keys.thresholds,
         statistics: &keys.statistics,
-        readiness: &evidence.readiness,
+        readiness: evidence.readiness.as_deref().unwrap_or_default(),
+        backends: &keys.backend,
         vip: &arm.vip,
         floor_schedule,
-        agents_expected: !keys.agent.is_empty() && !evidence.manifest.without_agent,
+        agents: if evidence.manifest.without_agent { &[] } else { &keys.agent },
+        seed: keys.seed,
+        registered_schedule: evidence.manifest.schedules.get(&registered).map(String::as_str),
+        copy: copies.get(&place_of(rep)).map(String::as_str),
     };
     let findings = gates(rep, &crosscheck, &context);
     let mask = Mask::of(&rep.schedule, &rep.requests, Bounds::from(&evidence.slo));
@@ -139,7 +157,7 @@ fn judge(evidence: &Evidence) -> Judge {
 /// whether the two records agree.
 pub(super) fn arm_crosscheck(evidence: &Evidence, arm: &ArmKeys) -> CrossCheck {
     let of_arm: Vec<&Repetition> =
-        evidence.repetitions.iter().filter(|rep| rep.run.arm == arm.name).collect();
+        evidence.repetitions.iter().filter(|rep| rep.place.arm == arm.name).collect();
     let requests: Vec<RequestRecord> =
         of_arm.iter().flat_map(|rep| rep.requests.iter().cloned()).collect();
     let observed: Vec<_> = of_arm.iter().flat_map(|rep| rep.observed.iter().cloned()).collect();
@@ -147,8 +165,9 @@ pub(super) fn arm_crosscheck(evidence: &Evidence, arm: &ArmKeys) -> CrossCheck {
 }
 
 fn latency(recorded: &[&Repetition], valid: &[&RepetitionAnalysis]) -> Latency {
-    let of_valid =
-        |rep: &&&Repetition| valid.iter().any(|analysis| analysis.repetition == rep.run.repetition);
+    let of_valid = |rep: &&&Repetition| {
+        valid.iter().any(|analysis| analysis.repetition == rep.place.repetition)
+    };
     let rows: Vec<&RequestRecord> = recorded
         .iter()
         .filter(of_valid)

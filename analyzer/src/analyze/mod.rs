@@ -14,6 +14,8 @@ pub use knee::{Knee, KneeOutcome, Rung};
 pub use repetition::{RepetitionAnalysis, TokenShare};
 pub use win::{Comparison, Outcome};
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::{ArmKeys, Campaign, SingleTokenPolicy};
@@ -22,6 +24,7 @@ use crate::join::CrossCheck;
 use crate::records::Versioned;
 use crate::rundir::SloFile;
 use crate::stats::{HalfWidth, noise_floor_bootstrap, resolvable_difference_t};
+use crate::verify::copies::copies;
 
 /// `analysis.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,7 +92,9 @@ pub struct Noise {
 pub fn analyze(evidence: &Evidence) -> AnalysisFile {
     let campaign = &evidence.campaign;
     let keys = campaign.keys();
-    let arms: Vec<ArmAnalysis> = keys.arm.iter().map(|arm| arm_analysis(evidence, arm)).collect();
+    let copies = copies(evidence);
+    let arms: Vec<ArmAnalysis> =
+        keys.arm.iter().map(|arm| arm_analysis(evidence, &copies, arm)).collect();
     let floor = arms.iter().find(|arm| arm.floor);
     AnalysisFile {
         schema: AnalysisFile::SCHEMA.to_owned(),
@@ -106,10 +111,17 @@ pub fn analyze(evidence: &Evidence) -> AnalysisFile {
     }
 }
 
-fn arm_analysis(evidence: &Evidence, arm: &ArmKeys) -> ArmAnalysis {
+fn arm_analysis(
+    evidence: &Evidence,
+    copies: &BTreeMap<String, String>,
+    arm: &ArmKeys,
+) -> ArmAnalysis {
     let campaign = &evidence.campaign;
-    let cells: Vec<CellAnalysis> =
-        campaign.rates().into_iter().map(|rate| cell::analyze(evidence, arm, rate)).collect();
+    let cells: Vec<CellAnalysis> = campaign
+        .rates()
+        .into_iter()
+        .map(|rate| cell::analyze(evidence, copies, arm, rate))
+        .collect();
     ArmAnalysis {
         name: arm.name.clone(),
         floor: arm.floor,

@@ -11,6 +11,7 @@ use crate::join::CrossCheck;
 use crate::outcome::Class;
 use crate::records::RequestRecord;
 use crate::stats::Counts;
+use crate::verify::recount::{wall_incl_drain_ns, wall_ns};
 use crate::verify::{Effect, Finding};
 
 /// Prompt tokens and how many of them came from a prefix cache, over requests whose usage says both.
@@ -33,8 +34,8 @@ impl TokenShare {
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
-            prompt_tokens: self.prompt_tokens + other.prompt_tokens,
-            cached_tokens: self.cached_tokens + other.cached_tokens,
+            prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
         }
     }
 
@@ -87,20 +88,16 @@ pub(super) fn reduce(
     let without_tpot =
         rep.requests.iter().filter(|row| row.tpot_undefined.is_some()).count() as u64;
     RepetitionAnalysis {
-        repetition: rep.run.repetition,
-        valid: findings.iter().all(|finding| finding.effect != Effect::DiscardRepetition),
+        repetition: rep.place.repetition,
+        valid: findings.iter().all(|finding| finding.effect < Effect::DiscardRepetition),
         findings,
         classes: classes(rep),
         counts: mask.by(policy),
         good_other_policy: (without_tpot > 0).then_some(other.good),
         without_tpot,
         tokens: TokenShare::of(&rep.requests),
-        wall_ns: rep.run.schedule_length_ns,
-        wall_incl_drain_ns: rep
-            .run
-            .window_end_ns
-            .get()
-            .saturating_sub(rep.run.window_start_ns.get()),
+        wall_ns: wall_ns(rep),
+        wall_incl_drain_ns: wall_incl_drain_ns(rep),
         crosscheck,
     }
 }

@@ -18,6 +18,7 @@ fn fault(
 
 /// The first fault of the file, in the order of its tables.
 pub(super) fn check(keys: &CampaignKeys) -> Check {
+    title(keys)?;
     trace(keys)?;
     slo(keys)?;
     load(keys)?;
@@ -42,6 +43,10 @@ fn share(table: &'static str, key: &'static str, value: f64) -> Check {
     fault((table, 0), key, format!("{value} is not a share"), "write a number from 0 to 1")
 }
 
+/// Names become directories and columns of tables.
+const MAX_NAME_CHARS: usize = 64;
+/// They are sent one at a time: more would take longer than any campaign.
+const MAX_BASELINE_REQUESTS: u64 = 10_000;
 /// More bytes than this is a mistake of units, and would only fill memory.
 const MAX_BYTES_PER_TOKEN: u64 = 1_024;
 /// A day: nothing waits longer.
@@ -50,6 +55,15 @@ const MAX_SECONDS: f64 = 86_400.0;
 const MAX_REPETITIONS: u32 = 1_000;
 /// Above it the schedule's own resolution is the limit.
 const MAX_RATE_RPS: f64 = 1e6;
+
+fn title(keys: &CampaignKeys) -> Check {
+    let chars = keys.name.chars().count();
+    if (1..=MAX_NAME_CHARS).contains(&chars) && !keys.name.trim().is_empty() {
+        return Ok(());
+    }
+    let mend = format!("use 1 to {MAX_NAME_CHARS}");
+    fault(("", 0), "name", format!("{chars} characters"), mend)
+}
 
 fn trace(keys: &CampaignKeys) -> Check {
     let bytes = keys.trace.bytes_per_token;
@@ -80,6 +94,10 @@ fn rate(table: &'static str, key: &'static str, value: f64) -> Check {
 fn slo(keys: &CampaignKeys) -> Check {
     let slo = &keys.slo;
     share("slo", "target", slo.target)?;
+    if slo.target == 0.0 {
+        let mend = "write a number above 0; 0.9 is usual";
+        return fault(("slo", 0), "target", "every rate meets a target of 0", mend);
+    }
     seconds("slo", "stall_s", slo.stall_s)?;
     if let Some(deadline) = slo.deadline_ms {
         positive("slo", "deadline_ms", deadline)?;
@@ -91,6 +109,12 @@ fn slo(keys: &CampaignKeys) -> Check {
             if multiple.requests < 100 {
                 let problem = format!("a baseline of {} requests", multiple.requests);
                 return fault(("slo", 0), "multiple_of_baseline", problem, "use at least 100");
+            }
+            if multiple.requests > MAX_BASELINE_REQUESTS {
+                let problem = format!("a baseline of {} requests", multiple.requests);
+                let mend =
+                    format!("use at most {MAX_BASELINE_REQUESTS}; they are sent one at a time");
+                return fault(("slo", 0), "multiple_of_baseline", problem, mend);
             }
             Ok(())
         }
@@ -143,18 +167,22 @@ fn load(keys: &CampaignKeys) -> Check {
 
 fn statistics(keys: &CampaignKeys) -> Check {
     let statistics = &keys.statistics;
-    let open = |key, value: f64| {
-        if value > 0.0 && value < 1.0 {
+    let between = |key, value: f64, (low, high): (f64, f64), usual: &str| {
+        if value > low && value < high {
             return Ok(());
         }
-        let problem = format!("{value} is not strictly between 0 and 1");
-        fault(("statistics", 0), key, problem, "write for example 0.95 (confidence), 0.05 (alpha)")
+        let problem = format!("{value} is not strictly between {low} and {high}");
+        fault(("statistics", 0), key, problem, format!("write for example {usual}"))
     };
-    open("confidence", statistics.confidence)?;
-    open("alpha", statistics.alpha)?;
+    between("confidence", statistics.confidence, (0.5, 1.0), "0.95")?;
+    between("alpha", statistics.alpha, (0.0, 0.5), "0.05")?;
     positive("statistics", "cv_bound", statistics.cv_bound)?;
+    if statistics.cv_bound > 1.0 {
+        let problem = format!("{} bounds nothing", statistics.cv_bound);
+        return fault(("statistics", 0), "cv_bound", problem, "write a share; 0.10 is usual");
+    }
     if let Some(delta) = statistics.delta {
-        open("delta", delta)?;
+        between("delta", delta, (0.0, 1.0), "0.02")?;
     }
     if statistics.min_baseline_reps < 2 {
         let problem = "a noise floor of fewer than 2 repetitions";
@@ -186,14 +214,27 @@ fn arms(keys: &CampaignKeys) -> Check {
         return fault(("arm", 0), "floor", problem, "set floor = true on exactly one arm");
     }
     let mut names = BTreeSet::new();
+    let mut vips = BTreeSet::new();
     for (nth, arm) in keys.arm.iter().enumerate() {
         if !names.insert(&arm.name) {
             let problem = format!("{:?} occurs twice", arm.name);
             return fault(("arm", nth), "name", problem, "give each arm its own name");
         }
         check_arm(nth, arm)?;
+        if !vips.insert(address(&arm.vip)) {
+            let problem =
+                format!("{:?} is another arm's too: both would measure one gateway", arm.vip);
+            return fault(("arm", nth), "vip", problem, "give each arm a VIP of its own");
+        }
     }
     Ok(())
+}
+
+/// Host and port, so that spellings of one VIP are one.
+fn address(url: &str) -> (Option<String>, Option<u16>) {
+    let parsed = reqwest::Url::parse(url).ok();
+    let host = parsed.as_ref().and_then(|url| Some(url.host()?.to_string()));
+    (host, parsed.and_then(|url| url.port_or_known_default()))
 }
 
 fn check_arm(nth: usize, arm: &ArmKeys) -> Check {
@@ -270,6 +311,11 @@ fn agents(keys: &CampaignKeys) -> Check {
 
 fn name(table: (&'static str, usize), text: &str) -> Check {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let chars = text.chars().count();
+    if chars > MAX_NAME_CHARS {
+        let mend = format!("use at most {MAX_NAME_CHARS}");
+        return fault(table, "name", format!("{chars} characters"), mend);
+    }
     if !text.is_empty() && text.chars().all(allowed) {
         return Ok(());
     }

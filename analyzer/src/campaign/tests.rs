@@ -30,6 +30,10 @@ address = "127.0.0.1:3"
 capacity_tokens_per_s = 1000
 "#;
 
+/// 65 characters.
+const LONG_NAME: &str =
+    "name = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"";
+
 fn parse(text: &str) -> Result<Campaign, CampaignError> {
     Campaign::parse(text.as_bytes().to_vec(), Path::new("x/campaign.toml"))
 }
@@ -66,6 +70,29 @@ fn faults_name_file_line_key_and_mend() {
             "line 5: [trace] bytes_per_token",
             "usual",
         ),
+        ("[slo]", "[slo]\ntarget = 0", "line 9: [slo] target", "above 0"),
+        (
+            "tpot_multiple = 3.0",
+            "tpot_multiple = 3.0, requests = 1000000000000",
+            "line 9: [slo] multiple_of_baseline",
+            "at most 10000",
+        ),
+        (
+            "[[arm]]",
+            "[statistics]\nconfidence = 0.5\n[[arm]]",
+            "line 14: [statistics] confidence",
+            "0.95",
+        ),
+        ("[[arm]]", "[statistics]\nalpha = 0.9\n[[arm]]", "line 14: [statistics] alpha", "0.05"),
+        (
+            "[[arm]]",
+            "[statistics]\ncv_bound = 1.5\n[[arm]]",
+            "line 14: [statistics] cv_bound",
+            "0.10",
+        ),
+        ("http://127.0.0.1:2", "http://127.0.0.1:1/", "line 20: [arm] vip", "of its own"),
+        ("name = \"aware\"", LONG_NAME, "line 19: [arm] name", "at most 64"),
+        ("name = \"example\"", LONG_NAME, "line 1: name", "1 to 64"),
         ("floor = true\n", "", "line 13: [arm] floor", "exactly one arm"),
         ("name = \"aware\"", "name = \"a/b\"", "line 19: [arm] name", "letters"),
         ("name = \"aware\"", "name = \"floor\"", "line 19: [arm] name", "its own name"),

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Evidence, Repetition};
+use super::{CellPlace, Evidence, Repetition, largest_output};
 use crate::campaign::{Campaign, CampaignError};
 use crate::join::Observed;
-use crate::records::{RecordError, RunRecord, Versioned, read_lines, sha256_hex};
-use crate::rundir::{JsonError, ReadinessRow, RunDir, read_json, read_optional};
+use crate::records::{RecordError, RequestRecord, RunRecord, Versioned, read_lines, sha256_hex};
+use crate::rundir::{JsonError, ReadinessRow, RunDir, SloFile, read_json, read_optional};
+use crate::slo;
 
 /// Why a run directory could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -48,14 +49,20 @@ pub fn load(dir: &RunDir) -> Result<Evidence, EvidenceError> {
         }
         for rate in campaign.rates() {
             for number in dir.recorded(&arm.name, rate) {
-                repetitions.push(repetition(&dir.repetition(&arm.name, rate, number), &campaign)?);
+                let place = CellPlace { arm: arm.name.clone(), rate_rps: rate, repetition: number };
+                repetitions.push(repetition(dir, place, &campaign)?);
             }
         }
     }
+    let baseline: Option<Vec<RequestRecord>> =
+        optional_lines(&dir.root().join("baseline").join("requests.jsonl"))?;
+    let recorded = read_optional(&dir.file("slo.json"))?;
     Ok(Evidence {
         manifest: read_json(&dir.file("manifest.json"))?,
         trace_sha256: sha256_hex(&trace),
-        slo: read_json(&dir.file("slo.json"))?,
+        slo_recorded: recorded.is_some(),
+        slo: slo_or_derived(dir, recorded, &campaign, baseline.as_deref(), &repetitions)?,
+        baseline,
         health: read_optional(&dir.file("health.json"))?,
         probes,
         readiness: optional_lines::<ReadinessRow>(&dir.file("health.jsonl"))?,
@@ -64,7 +71,28 @@ pub fn load(dir: &RunDir) -> Result<Evidence, EvidenceError> {
     })
 }
 
-fn repetition(dir: &Path, campaign: &Campaign) -> Result<Repetition, EvidenceError> {
+/// Without `slo.json` the bounds are derived anew, so that what is missing can be reported with its
+/// code; where they cannot be derived either there is nothing to judge by.
+fn slo_or_derived(
+    dir: &RunDir,
+    recorded: Option<SloFile>,
+    campaign: &Campaign,
+    baseline: Option<&[RequestRecord]>,
+    repetitions: &[Repetition],
+) -> Result<SloFile, EvidenceError> {
+    let derived = || slo::derive(campaign, largest_output(repetitions)?, baseline).ok();
+    match recorded.or_else(derived) {
+        Some(slo) => Ok(slo),
+        None => Ok(read_json(&dir.file("slo.json"))?),
+    }
+}
+
+fn repetition(
+    run_dir: &RunDir,
+    place: CellPlace,
+    campaign: &Campaign,
+) -> Result<Repetition, EvidenceError> {
+    let dir = run_dir.repetition(&place.arm, place.rate_rps, place.repetition);
     let run = RunRecord::read(&dir.join("run.json"))?;
     let several = campaign.keys().agent.len() > 1;
     let observed = run
@@ -72,11 +100,12 @@ fn repetition(dir: &Path, campaign: &Campaign) -> Result<Repetition, EvidenceErr
         .iter()
         .map(|account| {
             let file = kernel_file(&account.name, several);
-            let rows = optional_lines(&dir.join(file))?;
+            let rows = optional_lines(&dir.join(file))?.unwrap_or_default();
             Ok(Observed { account: account.clone(), rows })
         })
         .collect::<Result<_, EvidenceError>>()?;
     Ok(Repetition {
+        place,
         schedule: read_lines(&dir.join("schedule.jsonl"))?.records,
         requests: read_lines(&dir.join("requests.jsonl"))?.records,
         gateway: read_optional(&dir.join("gateway.json"))?,
@@ -92,6 +121,6 @@ pub(crate) fn kernel_file(agent: &str, several: bool) -> String {
 
 fn optional_lines<T: serde::de::DeserializeOwned + Versioned>(
     path: &Path,
-) -> Result<Vec<T>, RecordError> {
-    if path.exists() { Ok(read_lines(path)?.records) } else { Ok(Vec::new()) }
+) -> Result<Option<Vec<T>>, RecordError> {
+    if path.exists() { Ok(Some(read_lines(path)?.records)) } else { Ok(None) }
 }

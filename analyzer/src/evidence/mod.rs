@@ -14,9 +14,22 @@ use crate::join::Observed;
 use crate::records::{RequestRecord, RunRecord, ScheduleRecord};
 use crate::rundir::{GatewayFile, Manifest, ProbeFile, ReadinessRow, SloFile};
 
+/// Where a repetition lies. Its directory says so; `run.json` has to say the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellPlace {
+    /// Name of the arm.
+    pub arm: String,
+    /// Offered rate, requests per second.
+    pub rate_rps: f64,
+    /// Number of the repetition, from 1.
+    pub repetition: u32,
+}
+
 /// One measured repetition of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repetition {
+    /// The directory it was read from.
+    pub place: CellPlace,
     /// What was planned.
     pub schedule: Vec<ScheduleRecord>,
     /// What became of it.
@@ -40,12 +53,16 @@ pub struct Evidence {
     pub trace_sha256: String,
     /// The SLO.
     pub slo: SloFile,
+    /// `slo.json` is there; otherwise `slo` was derived anew.
+    pub slo_recorded: bool,
+    /// The unloaded requests that a derived SLO follows from; nothing when they are absent.
+    pub baseline: Option<Vec<RequestRecord>>,
     /// Phase 0; nothing when it was not run.
     pub health: Option<HealthFile>,
     /// Phase 2, by arm.
     pub probes: BTreeMap<String, ProbeFile>,
-    /// Readiness during the cells.
-    pub readiness: Vec<ReadinessRow>,
+    /// Readiness during the cells; nothing when it was not recorded.
+    pub readiness: Option<Vec<ReadinessRow>>,
     /// Phase 3: measured repetitions in order of arm, rate and number.
     pub repetitions: Vec<Repetition>,
 }
@@ -54,8 +71,18 @@ impl Evidence {
     /// Repetitions of one cell, ascending.
     pub fn cell<'a>(&'a self, arm: &'a str, rate_rps: f64) -> impl Iterator<Item = &'a Repetition> {
         let of_cell = move |rep: &&Repetition| {
-            rep.run.arm == arm && rep.run.rate_rps.total_cmp(&rate_rps).is_eq()
+            rep.place.arm == arm && rep.place.rate_rps.total_cmp(&rate_rps).is_eq()
         };
         self.repetitions.iter().filter(of_cell)
     }
+
+    /// Most output tokens that any recorded schedule asks for; nothing before the first repetition.
+    #[must_use]
+    pub fn largest_output(&self) -> Option<u64> {
+        largest_output(&self.repetitions)
+    }
+}
+
+fn largest_output(repetitions: &[Repetition]) -> Option<u64> {
+    repetitions.iter().flat_map(|rep| &rep.schedule).map(|row| row.output_tokens).max()
 }

@@ -60,9 +60,9 @@ pub struct CrossCheck {
     pub packets_expected: u64,
     /// Packets of watched endpoints by the agents' own counters; nothing when one does not say.
     pub packets_counted: Option<u64>,
-    /// Every agent lost nothing.
+    /// Every agent lost nothing, and its file holds all that it observed.
     pub complete: bool,
-    /// Coded reasons of the agents that lost something, each as `agent: reason`.
+    /// Coded reasons of the agents that lost something, and files that hold less than the agents counted, each as `agent: reason`.
     pub incomplete_reasons: Vec<String>,
 }
 
@@ -79,10 +79,10 @@ pub fn join(requests: &[RequestRecord], observed: &[Observed], judge: Judge) -> 
         }));
     let total = count(completed.iter());
     let ttft = differences(&completed, &legs, |row, kernel| {
-        Some(row.ttft_from_sent_ns? - kernel.ttft_ns()?)
+        Some(row.ttft_from_sent_ns?.saturating_sub(kernel.ttft_ns()?))
     });
     let tpot = differences(&completed, &legs, |row, kernel| {
-        Some(i64::try_from(row.tpot_ns?).ok()? - kernel.tpot_ns()?)
+        Some(i64::try_from(row.tpot_ns?).ok()?.saturating_sub(kernel.tpot_ns()?))
     });
     let (counted, expected) = packets(observed);
     let reasons = incomplete_reasons(observed);
@@ -101,7 +101,7 @@ pub fn join(requests: &[RequestRecord], observed: &[Observed], judge: Judge) -> 
         coalesced_share: coalesced_share(requests),
         packets_expected: expected,
         packets_counted: counted,
-        complete: !observed.is_empty() && observed.iter().all(|agent| agent.account.complete),
+        complete: !observed.is_empty() && reasons.is_empty(),
         incomplete_reasons: reasons,
     }
 }
@@ -130,20 +130,40 @@ fn packets(observed: &[Observed]) -> (Option<u64>, u64) {
     let counted = observed
         .iter()
         .map(|agent| agent.account.counters.get("endpoint_packets").and_then(|v| v.as_u64()))
-        .sum::<Option<u64>>();
+        .try_fold(0, |sum: u64, counted| Some(sum.saturating_add(counted?)));
     let rows = observed.iter().flat_map(|agent| &agent.rows);
-    (counted.filter(|_| !observed.is_empty()), rows.filter_map(|row| row.segments).sum())
+    (
+        counted.filter(|_| !observed.is_empty()),
+        rows.filter_map(|row| row.segments).fold(0, u64::saturating_add),
+    )
 }
 
 fn incomplete_reasons(observed: &[Observed]) -> Vec<String> {
     let of = |agent: &Observed| -> Vec<String> {
-        let AgentRecord { name, reasons, .. } = &agent.account;
-        match reasons.as_slice() {
-            [] => vec![format!("{name}: no reason given")],
-            reasons => reasons.iter().map(|reason| format!("{name}: {reason}")).collect(),
-        }
+        let AgentRecord { name, reasons, complete, .. } = &agent.account;
+        let own = match (complete, reasons.as_slice()) {
+            (true, _) => Vec::new(),
+            (false, []) => vec!["no reason given".to_owned()],
+            (false, reasons) => reasons.to_vec(),
+        };
+        let all = own.into_iter().chain(short(agent));
+        all.map(|reason| format!("{name}: {reason}")).collect()
     };
-    observed.iter().filter(|agent| !agent.account.complete).flat_map(of).collect()
+    observed.iter().flat_map(of).collect()
+}
+
+/// `kernel.jsonl` against the number of observations that the agent gave when it closed the window. An
+/// agent that could not be asked gives none, and says so in its own reasons.
+fn short(agent: &Observed) -> Option<String> {
+    let held = agent.rows.len() as u64;
+    match agent.account.observations {
+        Some(n) if n == held => None,
+        Some(n) => Some(format!("{held} observations in kernel.jsonl, {n} in the agent's account")),
+        None if agent.account.complete => Some(format!(
+            "{held} observations in kernel.jsonl, none counted in the agent's account"
+        )),
+        None => None,
+    }
 }
 
 /// Counts backend-leg observations of this window's own requests.

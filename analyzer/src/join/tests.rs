@@ -121,11 +121,17 @@ fn an_agent_that_lost_something_names_why() {
     let mut observed = observe(&requests);
     observed.account.complete = false;
     observed.account.reasons = vec!["ring_full".to_owned()];
+    observed.account.observations = Some(4);
     let check = join(&requests, &[observed], JUDGE);
     assert_eq!(
         (check.complete, check.incomplete_reasons.as_slice()),
         (false, ["host: ring_full".to_owned()].as_slice())
     );
+    let mut cut = observe(&requests);
+    cut.account.observations = Some(5);
+    let check = join(&requests, &[cut], JUDGE);
+    let reason = "host: 4 observations in kernel.jsonl, 5 in the agent's account".to_owned();
+    assert_eq!((check.complete, check.incomplete_reasons), (false, vec![reason]));
     let nobody = join(&requests, &[], JUDGE);
     assert_eq!((nobody.complete, nobody.packets_counted, nobody.on_client_leg), (false, None, 0));
 }

@@ -119,6 +119,10 @@ pub struct RequestRecord {
     pub class: Class,
     /// Short reason, empty for delivered responses.
     pub detail: String,
+    /// Status 504, or an error body or event that names a prefill or processing timeout: judged on all of it,
+    /// where `detail` is cut.
+    #[serde(default)]
+    pub names_server_timeout: bool,
     /// First token - planned: the headline.
     pub ttft_ns: Option<i64>,
     /// First token - sent.

@@ -6,9 +6,7 @@ use protocol::Nanos;
 
 use super::config::ReplayConfig;
 use crate::outcome::Class;
-use crate::records::{RequestRecord, RunRecord, StampSource, Versioned as _};
-
-const NS_PER_SECOND: f64 = 1e9;
+use crate::records::{Pace, RequestRecord, RunRecord, StampSource, Versioned as _};
 
 /// One finished replay.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,10 +32,9 @@ impl RunSummary {
 /// Sums records up as they are written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    lags: Vec<i64>,
+    pace: Pace,
     ttft_ns: Vec<i64>,
     tpot_ns: Vec<u64>,
-    last_dispatch: Option<(Nanos, i64)>,
     last_end: Option<Nanos>,
     coalesced_reads: u64,
     stamp_fallbacks: u64,
@@ -45,11 +42,7 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn add(&mut self, record: &RequestRecord) {
-        if let Some(dispatched) = record.dispatched_ns {
-            let lag = dispatched.since(record.planned_ns);
-            self.lags.push(lag);
-            self.last_dispatch = self.last_dispatch.max(Some((record.planned_ns, lag)));
-        }
+        self.pace.add(record.planned_ns, record.dispatched_ns);
         self.ttft_ns.extend(record.ttft_ns);
         self.tpot_ns.extend(record.tpot_ns);
         self.last_end = self.last_end.max(Some(record.end_ns));
@@ -64,7 +57,6 @@ impl Tally {
         facts: Facts,
         classes: BTreeMap<Class, u64>,
     ) -> RunSummary {
-        self.lags.sort_unstable();
         self.ttft_ns.sort_unstable();
         self.tpot_ns.sort_unstable();
         let run = self.record(config, facts);
@@ -75,7 +67,7 @@ impl Tally {
         let schedule = config.schedule;
         let attempted = schedule.requests().len();
         let length_ns = schedule.length_ns();
-        let late_ns = self.last_dispatch.map_or(0, |(_, lag)| u64::try_from(lag).unwrap_or(0));
+        let pace = self.pace.clone().figures(attempted, length_ns);
         RunRecord {
             schema: RunRecord::SCHEMA.to_owned(),
             arm: config.identity.arm.clone(),
@@ -87,12 +79,12 @@ impl Tally {
             window_end_ns: self.last_end.unwrap_or(facts.start),
             schedule_length_ns: length_ns,
             attempted: wide(attempted),
-            dispatched: wide(self.lags.len()),
-            offered_rps: per_second(attempted, length_ns),
-            achieved_rps: per_second(self.lags.len(), length_ns.saturating_add(late_ns)),
-            lag_p50_ns: nearest_rank(&self.lags, 50),
-            lag_p99_ns: nearest_rank(&self.lags, 99),
-            lag_max_ns: self.lags.last().copied(),
+            dispatched: pace.dispatched,
+            offered_rps: pace.offered_rps,
+            achieved_rps: pace.achieved_rps,
+            lag_p50_ns: pace.lag_p50_ns,
+            lag_p99_ns: pace.lag_p99_ns,
+            lag_max_ns: pace.lag_max_ns,
             connections: facts.connections,
             coalesced_reads: self.coalesced_reads,
             stamp_fallbacks: self.stamp_fallbacks,
@@ -116,17 +108,6 @@ pub(super) struct Facts {
     pub(super) oversized_bodies: u64,
 }
 
-/// Percentile by nearest rank (type 1) of sorted values.
-pub(super) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied()
-}
-
 fn wide(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate for people and a gate of 1 %")]
-fn per_second(count: usize, ns: u64) -> f64 {
-    if ns == 0 { 0.0 } else { count as f64 * NS_PER_SECOND / ns as f64 }
 }

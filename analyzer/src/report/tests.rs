@@ -3,7 +3,8 @@
 use super::summary;
 use crate::analyze::analyze;
 use crate::evidence::Evidence;
-use crate::testkit::{evidence, gateway};
+use crate::records::sha256_hex;
+use crate::testkit::{CAMPAIGN, campaign, evidence, gateway};
 use crate::verify::verify;
 
 fn printed(evidence: &Evidence) -> String {
@@ -28,7 +29,9 @@ fn a_silent_fallback() {
 #[test]
 fn too_few_repetitions_without_an_agent() {
     let mut evidence = evidence();
-    evidence.manifest.without_agent = true;
+    let (text, _) = CAMPAIGN.split_once("[[agent]]").unwrap();
+    evidence.campaign = campaign(text);
+    evidence.manifest.campaign_sha256 = sha256_hex(text.as_bytes());
     evidence.repetitions.retain(|rep| rep.run.repetition == 1);
     evidence.repetitions.iter_mut().for_each(|rep| rep.observed.clear());
     insta::assert_snapshot!(printed(&evidence));

@@ -5,18 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::RunError;
 use super::prepare::Prepared;
 use super::reporter::{Reporter, Step};
-use crate::campaign::{BaselineMultiple, FixedSlo};
+use crate::campaign::BaselineMultiple;
 use crate::clock::Clock;
 use crate::prompt::{Salt, body};
-use crate::records::{LineWriter, RequestRecord, Versioned as _};
+use crate::records::{LineWriter, RequestRecord, read_lines};
 use crate::replay::{Client, RequestLimits};
-use crate::rundir::{SloFile, SloOrigin};
-use crate::stats::quantile_type1;
+use crate::rundir::SloFile;
+use crate::slo;
 
 /// Deadline of a baseline request: nothing else is in the system.
 const DEADLINE_NS: u64 = 120_000_000_000;
-/// A computed deadline leaves this much above the slowest good request.
-const DEADLINE_SLACK: f64 = 2.0;
 const ARM: &str = "baseline";
 
 /// Gives the SLO, measuring it when the campaign says so.
@@ -26,17 +24,13 @@ pub(super) fn slo(
     stop: &AtomicBool,
     reporter: &mut dyn Reporter,
 ) -> Result<SloFile, RunError> {
-    let keys = &prepared.campaign.keys().slo;
-    match (&keys.multiple_of_baseline, &keys.fixed) {
-        (Some(multiple), _) => {
-            let records = measure(prepared, multiple, clock, stop, reporter)?;
-            derive(prepared, multiple, &records)
-        }
-        (None, Some(fixed)) => given(prepared, fixed),
-        (None, None) => {
-            Err(RunError::Baseline("the campaign names no origin of the SLO".to_owned()))
-        }
-    }
+    let multiple = &prepared.campaign.keys().slo.multiple_of_baseline;
+    let records = match multiple {
+        Some(multiple) => Some(measure(prepared, multiple, clock, stop, reporter)?),
+        None => None,
+    };
+    let largest = prepared.trace.largest_output();
+    Ok(slo::derive(&prepared.campaign, largest, records.as_deref())?)
 }
 
 /// One at a time and cold: every request has a salt of its own, so no cache can help it.
@@ -79,83 +73,17 @@ fn measure(
     Ok(records)
 }
 
-fn derive(
-    prepared: &Prepared,
-    multiple: &BaselineMultiple,
-    records: &[RequestRecord],
-) -> Result<SloFile, RunError> {
-    if let Some(bad) = records.iter().find(|record| !record.class.is_delivered()) {
-        let (index, class, detail) = (bad.index, bad.class.name(), &bad.detail);
-        let text = format!(
-            "unloaded request {index} through the floor arm ended as {class} ({detail}); mend the path first"
-        );
-        return Err(RunError::Baseline(text));
-    }
-    let sorted = |value: &dyn Fn(&RequestRecord) -> Option<u64>| {
-        let mut values: Vec<u64> = records.iter().filter_map(value).collect();
-        values.sort_unstable();
-        values
+/// The SLO of a run that is continued, after deriving it again: cells measured against one SLO are not
+/// added to under another.
+pub(super) fn confirmed(prepared: &Prepared, recorded: SloFile) -> Result<SloFile, RunError> {
+    let path = prepared.dir.file(ARM).join("requests.jsonl");
+    let records: Option<Vec<RequestRecord>> = match path.exists() {
+        true => Some(read_lines(&path)?.records),
+        false => None,
     };
-    let ttft = sorted(&|record| record.ttft_ns.and_then(|ns| u64::try_from(ns).ok()));
-    let tpot = sorted(&|record| record.tpot_ns);
-    let (Some(baseline_ttft_ns), Some(baseline_tpot_ns)) =
-        (quantile_type1(&ttft, 0.5), quantile_type1(&tpot, 0.5))
-    else {
-        let text = "no request has both TTFT and TPOT; use a trace with more than one output token";
-        return Err(RunError::Baseline(text.to_owned()));
-    };
-    let ttft_ns = scaled(baseline_ttft_ns, multiple.ttft_multiple);
-    let tpot_ns = scaled(baseline_tpot_ns, multiple.tpot_multiple);
-    let over = ttft.iter().filter(|ns| **ns > ttft_ns).count() as f64 / records.len() as f64;
-    let target = prepared.campaign.keys().slo.target;
-    if over > 1.0 - target {
-        return Err(RunError::Baseline(format!(
-            "{:.1} % of the unloaded requests already exceed the TTFT SLO, so {:.0} % good is out of reach; raise ttft_multiple",
-            over * 100.0,
-            target * 100.0
-        )));
-    }
-    let origin = SloOrigin::MultipleOfBaseline {
-        arm: prepared.floor().keys.name.clone(),
-        requests: records.len() as u64,
-        baseline_ttft_ns,
-        baseline_tpot_ns,
-        ttft_multiple: multiple.ttft_multiple,
-        tpot_multiple: multiple.tpot_multiple,
-        unloaded_share_over_slo: over,
-    };
-    file(prepared, ttft_ns, tpot_ns, origin)
-}
-
-fn given(prepared: &Prepared, fixed: &FixedSlo) -> Result<SloFile, RunError> {
-    let (ttft_ns, tpot_ns) = (scaled(1_000_000, fixed.ttft_ms), scaled(1_000_000, fixed.tpot_ms));
-    file(prepared, ttft_ns, tpot_ns, SloOrigin::Fixed { origin: fixed.origin.clone() })
-}
-
-fn file(
-    prepared: &Prepared,
-    ttft_ns: u64,
-    tpot_ns: u64,
-    origin: SloOrigin,
-) -> Result<SloFile, RunError> {
     let largest = prepared.trace.largest_output();
-    let least = ttft_ns.saturating_add(tpot_ns.saturating_mul(largest.saturating_sub(1)));
-    let deadline_ns = match prepared.campaign.keys().slo.deadline_ms {
-        None => scaled(least, DEADLINE_SLACK),
-        Some(ms) if scaled(1_000_000, ms) >= least => scaled(1_000_000, ms),
-        Some(given_ms) => {
-            return Err(RunError::Deadline { given_ms, least_ms: least as f64 / 1e6 });
-        }
-    };
-    Ok(SloFile { schema: SloFile::SCHEMA.to_owned(), ttft_ns, tpot_ns, deadline_ns, origin })
-}
-
-/// `ns` times a positive factor, rounded; a product beyond 64 bits saturates.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "both factors are positive and the cast saturates"
-)]
-fn scaled(ns: u64, factor: f64) -> u64 {
-    (ns as f64 * factor).round() as u64
+    match slo::derive(&prepared.campaign, largest, records.as_deref()) {
+        Ok(derived) if derived.same_bounds(&recorded) => Ok(recorded),
+        _ => Err(RunError::ResumeDiffers { path: prepared.dir.file("slo.json") }),
+    }
 }

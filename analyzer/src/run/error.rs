@@ -10,6 +10,7 @@ use crate::records::RecordError;
 use crate::replay::{ReplayError, TargetError, TokenError};
 use crate::rundir::JsonError;
 use crate::schedule::ScheduleError;
+use crate::slo::SloError;
 use crate::trace::TraceError;
 
 /// A campaign that did not reach its verdict.
@@ -111,6 +112,15 @@ pub enum RunError {
     /// A signal.
     #[error("stopped by a signal; finished repetitions are kept: continue with --resume")]
     Interrupted,
+}
+
+impl From<SloError> for RunError {
+    fn from(error: SloError) -> Self {
+        match error {
+            SloError::Deadline { given_ms, least_ms } => Self::Deadline { given_ms, least_ms },
+            other => Self::Baseline(other.to_string()),
+        }
+    }
 }
 
 impl RunError {

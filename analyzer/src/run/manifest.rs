@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::RunError;
-use super::prepare::Prepared;
+use super::prepare::{Existing, Prepared};
 use crate::evidence::HealthFile;
 use crate::records::{ScheduleRecord, Versioned as _, schedule_sha256, sha256_hex};
-use crate::rundir::Manifest;
+use crate::rundir::{Manifest, Override, read_json};
 
 /// Schedules of every repetition up to the cap: later repetitions are pre-registered too.
 pub(super) fn manifest(prepared: &Prepared, health: &HealthFile) -> Result<Manifest, RunError> {
@@ -32,8 +32,28 @@ pub(super) fn manifest(prepared: &Prepared, health: &HealthFile) -> Result<Manif
         goodput_version: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: kernel_release(),
         without_agent: prepared.options.without_agent,
-        overrides: Vec::new(),
+        overrides: overrides(prepared)?,
     })
+}
+
+/// A run that is continued keeps what it was begun with: finishing it is no departure of its own, and what was
+/// begun with less stays on record.
+fn overrides(prepared: &Prepared) -> Result<Vec<Override>, RunError> {
+    let (options, keys) = (&prepared.options, prepared.campaign.keys());
+    let path = prepared.dir.file("manifest.json");
+    if options.existing == Existing::Resume && path.exists() {
+        return Ok(read_json::<Manifest>(&path)?.overrides);
+    }
+    let registered = keys.load.repetitions;
+    let repetitions = options.repetitions.filter(|asked| *asked < registered);
+    let probe = options.probe_seconds.filter(|asked| *asked < keys.probe.seconds);
+    let agents = keys.agent.len() as u64;
+    let found = [
+        repetitions.map(|asked| Override::Repetitions { asked, registered }),
+        probe.map(|asked| Override::ProbeSeconds { asked, registered: keys.probe.seconds }),
+        (options.without_agent && agents > 0).then_some(Override::WithoutAgent { agents }),
+    ];
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// What must not change between phases: who serves what where.

@@ -185,7 +185,7 @@ fn slo(
 ) -> Result<SloFile, RunError> {
     let path = prepared.dir.file("slo.json");
     if let Some(slo) = read_optional(&path)? {
-        return Ok(slo);
+        return baseline::confirmed(prepared, slo);
     }
     let partial = prepared.dir.file("baseline");
     if partial.exists() {

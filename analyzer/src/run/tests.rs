@@ -19,7 +19,6 @@ fn campaign(dir: &Path, vip: &str) -> std::path::PathBuf {
     std::fs::write(dir.join("trace.jsonl"), ROWS).unwrap();
     let text = crate::testkit::CAMPAIGN
         .replace("127.0.0.1:1\"", &format!("{vip}\""))
-        .replace("127.0.0.1:2\"", &format!("{vip}\""))
         .replace("target/run", dir.join("run").to_str().unwrap());
     let path = dir.join("campaign.toml");
     std::fs::write(&path, text).unwrap();

@@ -57,10 +57,32 @@ impl RunDir {
         let mut found: Vec<u32> = entries
             .filter_map(Result::ok)
             .filter(|entry| entry.path().join("run.json").is_file())
-            .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("rep")?.parse().ok())
-            .filter(|n| *n > 0)
+            .filter_map(|entry| number(entry.file_name().to_str()?))
             .collect();
         found.sort_unstable();
         found
+    }
+}
+
+/// The number of `rep<N>`. Only the spelling that the replay writes counts: `rep1` and `rep01` would be one
+/// repetition twice.
+fn number(name: &str) -> Option<u32> {
+    let number = name.strip_prefix("rep")?.parse().ok()?;
+    (number > 0 && name == format!("rep{number}")).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repetition_has_one_spelling() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["rep1", "rep01", "rep+1", "rep2", "rep0-warmup", "rep0", "repx", "rep10"] {
+            let rep = dir.path().join("a-r10").join(name);
+            std::fs::create_dir_all(&rep).unwrap();
+            std::fs::write(rep.join("run.json"), "{}").unwrap();
+        }
+        assert_eq!(RunDir::new(dir.path()).recorded("a", 10.0), [1, 2, 10]);
     }
 }

@@ -6,6 +6,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Versioned;
 
+/// A setting of the command line that falls short of the campaign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Override {
+    /// Fewer repetitions of each cell.
+    Repetitions {
+        /// By the command line.
+        asked: u32,
+        /// By the campaign.
+        registered: u32,
+    },
+    /// A shorter burst of phase 2.
+    ProbeSeconds {
+        /// By the command line, s.
+        asked: f64,
+        /// By the campaign, s.
+        registered: f64,
+    },
+    /// The campaign's agents left out.
+    WithoutAgent {
+        /// How many it lists.
+        agents: u64,
+    },
+}
+
 /// What a run is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -33,8 +58,8 @@ pub struct Manifest {
     pub kernel: String,
     /// Measured without the agents that the campaign lists.
     pub without_agent: bool,
-    /// Settings of the command line that depart from the campaign, in words.
-    pub overrides: Vec<String>,
+    /// Settings of the command line that the run was begun with and that fall short of the campaign.
+    pub overrides: Vec<Override>,
 }
 
 impl Versioned for Manifest {

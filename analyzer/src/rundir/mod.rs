@@ -17,7 +17,7 @@ pub use inflight::InflightRow;
 pub use json::{JsonError, from_json, read_json, read_optional, to_json, write_json};
 pub use kernel::{KernelRow, Leg};
 pub use layout::{RunDir, cell_name};
-pub use manifest::Manifest;
+pub use manifest::{Manifest, Override};
 pub use probe::{Concentration, ProbeFile};
 pub use readiness::{ReadinessRow, TargetKind};
 pub use slo_file::{SloFile, SloOrigin};

@@ -47,6 +47,22 @@ pub struct SloFile {
     pub origin: SloOrigin,
 }
 
+impl SloFile {
+    /// The same bounds and deadline; a derived one also from the same medians.
+    #[must_use]
+    pub fn same_bounds(&self, other: &Self) -> bool {
+        let medians = |origin: &SloOrigin| match origin {
+            SloOrigin::MultipleOfBaseline {
+                requests, baseline_ttft_ns, baseline_tpot_ns, ..
+            } => Some((*requests, *baseline_ttft_ns, *baseline_tpot_ns)),
+            SloOrigin::Fixed { .. } => None,
+        };
+        (self.ttft_ns, self.tpot_ns, self.deadline_ns)
+            == (other.ttft_ns, other.tpot_ns, other.deadline_ns)
+            && medians(&self.origin) == medians(&other.origin)
+    }
+}
+
 impl Versioned for SloFile {
     const SCHEMA: &'static str = "goodput.slo/1";
 }

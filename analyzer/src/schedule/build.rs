@@ -68,7 +68,7 @@ pub fn build(trace: &Trace, plan: &Plan<'_>) -> Result<Schedule, ScheduleError> 
     clippy::cast_precision_loss,
     reason = "the range is checked first"
 )]
-fn length_ns(requests: usize, rate_rps: f64) -> Result<u64, ScheduleError> {
+pub(crate) fn length_ns(requests: usize, rate_rps: f64) -> Result<u64, ScheduleError> {
     if requests == 0 {
         return Err(ScheduleError::NoRequests);
     }

@@ -7,6 +7,7 @@ mod error;
 mod tests;
 
 pub use arrivals::{Arrivals, burstiness};
+pub(crate) use build::length_ns;
 pub use build::{Plan, build};
 pub use error::ScheduleError;
 

@@ -83,6 +83,8 @@ codes! {
         "A VIP failed two readiness probes in a row during the repetition.", "Bring the gateway back and repeat.";
     BackendDown, "BACKEND_DOWN", DiscardRepetition,
         "A backend failed two readiness probes in a row during the repetition.", "Bring the backend back and repeat.";
+    ReadinessUnknown, "READINESS_UNKNOWN", DiscardRepetition,
+        "The VIP or a backend was not probed during the repetition: whether it was up is unknown.", "Keep health.jsonl whole; repeat the repetition.";
     ZeroPaired, "ZERO_PAIRED", DiscardRepetition,
         "No request has both a TTFT and a TPOT.", "Look at the error classes: nothing was measured.";
     Incomplete, "INCOMPLETE", DiscardRepetition,
@@ -91,16 +93,18 @@ codes! {
         "ok + single_token + errors is not the number attempted, or a record belongs to no row of the schedule.", "Do not edit records; report it if nobody did.";
     ClientLag, "CLIENT_LAG", DiscardRepetition,
         "The client sent too late or too little: p99 of dispatched - planned, or achieved / offered.", "Give the client more CPU, or lower the rate.";
+    RecordsDisagree, "RECORDS_DISAGREE", DiscardRepetition,
+        "run.json contradicts its directory, the seed or the records, a record contradicts itself, or two repetitions share trace ids.", "Do not edit or copy records; report it if nobody did.";
     ScheduleMismatch, "SCHEDULE_MISMATCH", DiscardRepetition,
-        "The arms of this repetition did not replay the same schedule.", "Run the repetition again for every arm.";
+        "schedule.jsonl is not what run.json and the manifest hashed, or the arms did not replay the same schedule.", "Run the repetition again for every arm.";
     ModeMismatch, "MODE_MISMATCH", DiscardRepetition,
         "The gateway does not report the mode that the arm expects.", "Recreate the gateway in the arm's mode, or correct `expected`.";
-    CrosscheckDisagrees, "CROSSCHECK_DISAGREES", DiscardRepetition,
+    CrosscheckDisagrees, "CROSSCHECK_DISAGREES", Discard,
         "Client and kernel judge the outcome or the framing of a request differently.", "Compare both records of the request; one of them is wrong.";
     ClockStep, "CLOCK_STEP", Footnote,
         "CLOCK_REALTIME stepped by more than 50 us against CLOCK_MONOTONIC while kernel stamps were taken.", "Keep clock daemons from stepping during runs.";
     KernelIncomplete, "KERNEL_INCOMPLETE", Footnote,
-        "An agent lost, could not parse, or adopted something in the window, or did not answer.", "See the agent's reasons; enlarge its ring or start it before the traffic.";
+        "An agent lost, could not parse, or adopted something in the window, or did not answer, or kernel.jsonl does not hold what it observed.", "See the agent's reasons; enlarge its ring or start it before the traffic.";
     KernelNotObserved, "KERNEL_NOT_OBSERVED", Footnote,
         "No agent watched: client stamps and delivery are unproved.", "Run goodput-agent on the gateway and backend hosts (`goodput-agent doctor` says what is missing).";
     PacketsShort, "PACKETS_SHORT", Footnote,
@@ -115,6 +119,8 @@ codes! {
         "Requests are good by the client's or the kernel's stamps only.", "They are listed in analysis.json; an SLO this close to the stamps' difference needs a better client.";
     TokensFromChunks, "TOKENS_FROM_CHUNKS", Footnote,
         "Output tokens were counted from chunks because usage was missing.", "Make the engine send usage, or pre-register tokens_from_chunks.";
+    UsageImplausible, "USAGE_IMPLAUSIBLE", Footnote,
+        "Usage names fewer output tokens than token events arrived, or more than twice max_tokens: TPOT cannot be trusted.", "Mend the engine's usage; TPOT is divided by it.";
     WorkloadMismatch, "WORKLOAD_MISMATCH", Info,
         "Mean prompt or output tokens depart from the trace.", "Check the tokenizer (bytes_per_token) and the length control.";
     SingleTokens, "SINGLE_TOKENS", Info,
@@ -122,9 +128,15 @@ codes! {
     NonMonotone, "NON_MONOTONE", Info,
         "A rate fails the target below one that meets it.", "Read the conservative knee too; add repetitions around it.";
     PreregChanged, "PREREG_CHANGED", Discard,
-        "campaign.toml or trace.jsonl is not what the manifest hashed before the first send.", "Restore the file, or run the changed campaign anew.";
+        "campaign.toml or trace.jsonl is not what the manifest hashed before the first send, or slo.json is not what they and the baseline give.", "Restore the file, or run the changed campaign anew.";
     MissingPhase, "MISSING_PHASE", Discard,
         "The artefact of an earlier phase is absent.", "Run the campaign whole.";
+    Override, "OVERRIDE", Discard,
+        "The command line left out something that the campaign registers.", "Run the campaign as it stands, or register what was meant.";
+    ReducedRun, "REDUCED_RUN", AddReplicates,
+        "The command line asked for fewer repetitions, or a shorter probe, than the campaign registers.", "Continue the campaign; the command is printed. A short probe stays a footnote.";
+    MissingCell, "MISSING_CELL", AddReplicates,
+        "A cell of the campaign, or a repetition before its last one, has no record.", "Continue the campaign; the command is printed.";
     FewRepetitions, "FEW_REPETITIONS", AddReplicates,
         "A cell that a claim uses has fewer valid repetitions than pre-registered.", "Continue the campaign; the command is printed.";
     CvOverBound, "CV_OVER_BOUND", AddReplicates,

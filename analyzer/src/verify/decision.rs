@@ -29,10 +29,16 @@ pub struct DecisionProof {
     pub arm: String,
     /// Whether it holds.
     pub proof: Proof,
-    /// Requests routed by prefix; nothing when the series is absent.
+    /// Requests routed by prefix; nothing when the series is absent in any repetition.
     pub hits: Option<f64>,
-    /// Requests that could not be; nothing when the series is absent.
+    /// Requests that could not be; nothing when the series is absent in any repetition.
     pub misses: Option<f64>,
+    /// Measured repetitions of the arm.
+    pub repetitions: u64,
+    /// Of these, without the series of hits.
+    pub without_hits: u64,
+    /// Of these, without the series of misses.
+    pub without_misses: u64,
     /// Requests attempted.
     pub requests: u64,
     /// Of these, with a prefix that was sent before in the same repetition.
@@ -49,13 +55,21 @@ impl DecisionProof {
     pub(super) fn of(arm: &ArmKeys, repetitions: &[&Repetition]) -> Self {
         let files: Vec<&GatewayFile> =
             repetitions.iter().filter_map(|rep| rep.gateway.as_ref()).collect();
-        let repeated = files.iter().map(|file| file.repeated_prefix_requests).sum();
+        let repeated = match files.len() == repetitions.len() {
+            true => files.iter().map(|file| file.repeated_prefix_requests).sum(),
+            false => None,
+        };
+        let hits = Total::of(repetitions, SeriesFamily::HITS);
+        let misses = Total::of(repetitions, SeriesFamily::MISSES);
         let mut proof = Self {
             arm: arm.name.clone(),
             proof: Proof::NotAsked,
-            hits: total(&files, SeriesFamily::HITS),
-            misses: total(&files, SeriesFamily::MISSES),
-            requests: repetitions.iter().map(|rep| rep.run.attempted).sum(),
+            repetitions: repetitions.len() as u64,
+            without_hits: hits.unknown,
+            without_misses: misses.unknown,
+            hits: hits.known(),
+            misses: misses.known(),
+            requests: repetitions.iter().map(|rep| rep.schedule.len() as u64).sum(),
             repeated_prefix_requests: repeated,
             min_hit_share: arm.min_hit_share,
             max_miss_share: arm.max_miss_share,
@@ -96,11 +110,14 @@ impl DecisionProof {
             Some(hits) => {
                 format!("tier-1.5 hits advanced by {hits} of {repeated} repeated prefixes")
             }
-            None => format!("tier-1.5 hits never appeared for {repeated} repeated prefixes"),
+            None => format!(
+                "tier-1.5 hits {} for {repeated} repeated prefixes",
+                self.absence(self.without_hits)
+            ),
         };
         let misses = match self.misses {
             Some(misses) => format!("misses climbed by {misses} of {n}"),
-            None => "misses are absent".to_owned(),
+            None => format!("misses {}", self.absence(self.without_misses)),
         };
         let meaning = match self.proof {
             Proof::Failed => "it fell back, and what was measured is the fallback",
@@ -114,18 +131,44 @@ impl DecisionProof {
     }
 }
 
+impl DecisionProof {
+    fn absence(&self, without: u64) -> String {
+        match without == self.repetitions {
+            true => "never appeared".to_owned(),
+            false => format!("are absent from {without} of {} repetitions", self.repetitions),
+        }
+    }
+}
+
 fn quotient(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// Sum over repetitions. A repetition whose series is absent contributes nothing when others have it;
-/// when none has it the total is unknown, never 0.
-fn total(files: &[&GatewayFile], family: SeriesFamily) -> Option<f64> {
-    let known = files.iter().filter_map(|file| {
-        match (Counter { before: &file.before, after: &file.after }).delta(family) {
-            CounterDelta::Value(value) => Some(value),
-            CounterDelta::Unknown => None,
-        }
-    });
-    known.fold(None, |sum: Option<f64>, value| Some(sum.unwrap_or(0.0) + value))
+/// A family of counters summed over repetitions.
+struct Total {
+    sum: f64,
+    unknown: u64,
+    repetitions: usize,
+}
+
+impl Total {
+    fn of(repetitions: &[&Repetition], family: SeriesFamily) -> Self {
+        let start = Self { sum: 0.0, unknown: 0, repetitions: repetitions.len() };
+        repetitions.iter().fold(start, |total, rep| match delta(rep, family) {
+            CounterDelta::Value(value) => Self { sum: total.sum + value, ..total },
+            CounterDelta::Unknown => Self { unknown: total.unknown + 1, ..total },
+        })
+    }
+
+    /// Nothing when any repetition is unknown: its requests are in the denominator, and taking its counters
+    /// for 0 would turn missing knowledge into a contradiction, or into a proof.
+    fn known(&self) -> Option<f64> {
+        (self.unknown == 0 && self.repetitions > 0).then_some(self.sum)
+    }
+}
+
+fn delta(rep: &Repetition, family: SeriesFamily) -> CounterDelta {
+    rep.gateway.as_ref().map_or(CounterDelta::Unknown, |file| {
+        (Counter { before: &file.before, after: &file.after }).delta(family)
+    })
 }

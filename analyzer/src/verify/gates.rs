@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::code::{Code, Finding};
-use crate::analyze::place;
-use crate::campaign::{StatisticsKeys, ThresholdKeys};
+use super::copies::place_of;
+use super::recount::{pace, recount};
+use crate::campaign::{AgentKeys, BackendKeys, StatisticsKeys, ThresholdKeys};
 use crate::evidence::Repetition;
 use crate::join::CrossCheck;
 use crate::outcome::Class;
@@ -21,32 +22,42 @@ pub struct Context<'a> {
     pub statistics: &'a StatisticsKeys,
     /// Readiness rows of the whole run.
     pub readiness: &'a [ReadinessRow],
+    /// Backends of the campaign: each must have been probed.
+    pub backends: &'a [BackendKeys],
     /// VIP of the arm.
     pub vip: &'a str,
     /// Schedule hash of the floor arm in the same rate and repetition; nothing when it is absent.
     pub floor_schedule: Option<&'a str>,
-    /// The campaign lists agents and they were not left out.
-    pub agents_expected: bool,
+    /// Agents of the campaign, each of which owes an account; none when they were left out.
+    pub agents: &'a [AgentKeys],
+    /// The campaign's seed, from which salts are derived.
+    pub seed: u64,
+    /// Schedule hash that the manifest registered for this rate and repetition.
+    pub registered_schedule: Option<&'a str>,
+    /// What this repetition shares with another one.
+    pub copy: Option<&'a str>,
 }
 
 /// Every finding of one repetition; it is valid when none discards it.
 #[must_use]
 pub fn gates(rep: &Repetition, check: &CrossCheck, context: &Context<'_>) -> Vec<Finding> {
-    let place = place(&rep.run.arm, Some(rep.run.rate_rps), Some(rep.run.repetition));
+    let place = place_of(rep);
     let groups = [
         accounting(rep),
+        recount(rep, context),
         outcomes(&rep.requests),
         readiness(rep, context),
         client(rep, context),
         gateway(rep, context),
-        kernel(check, context),
+        kernel(rep, check, context),
         workload(rep, context),
+        usage(rep),
     ];
     let found = groups.into_iter().flatten();
     found.map(|(code, detail)| Finding::new(code, place.clone(), detail)).collect()
 }
 
-type Found = Vec<(Code, String)>;
+pub(super) type Found = Vec<(Code, String)>;
 
 fn count(requests: &[RequestRecord], is: impl Fn(&RequestRecord) -> bool) -> usize {
     requests.iter().filter(|row| is(row)).count()
@@ -97,21 +108,30 @@ fn outcomes(requests: &[RequestRecord]) -> Found {
 }
 
 fn backend_timeout(row: &RequestRecord) -> bool {
-    let detail = row.detail.to_ascii_lowercase();
-    let timeout = detail.contains("timeout") || detail.contains("timed out");
-    let names = timeout && (detail.contains("prefill") || detail.contains("processing"));
-    row.status == Some(504)
-        || (names && matches!(row.class, Class::HttpStatus | Class::InbandError))
+    row.status == Some(504) || row.names_server_timeout
 }
 
-/// Two consecutive failures of the 1 Hz probe inside the window count as down; one may be chance.
+/// A window shorter than the probe's period may lie between two probes, so that one this near still tells.
+const PROBE_PERIOD_NS: u64 = 1_000_000_000;
+
+/// Two consecutive failures of the 1 Hz probe inside the window count as down; one may be chance. A target
+/// without any probe is not known to have been up.
 fn readiness(rep: &Repetition, context: &Context<'_>) -> Found {
-    let window = rep.run.window_start_ns.get()..=rep.run.window_end_ns.get();
+    let (start, end) = (rep.run.window_start_ns.get(), rep.run.window_end_ns.get());
+    let window = start..=end;
+    let near = start.saturating_sub(PROBE_PERIOD_NS)..=end.saturating_add(PROBE_PERIOD_NS);
     let mut by_target = BTreeMap::<(TargetKind, &str), Vec<&ReadinessRow>>::new();
     for row in context.readiness.iter().filter(|row| window.contains(&row.at_ns)) {
         by_target.entry((row.kind, &row.target)).or_default().push(row);
     }
     let mut found = Found::new();
+    let backends = context.backends.iter().map(|backend| backend.address.as_str());
+    for target in std::iter::once(context.vip).chain(backends) {
+        let of_target = |row: &&ReadinessRow| row.target == target && near.contains(&row.at_ns);
+        if !context.readiness.iter().any(|row| of_target(&row)) {
+            found.push((Code::ReadinessUnknown, format!("no probe of {target} in the window")));
+        }
+    }
     for ((kind, target), rows) in by_target {
         let code = match kind {
             TargetKind::Vip if target == context.vip => Code::VipDown,
@@ -130,7 +150,8 @@ fn client(rep: &Repetition, context: &Context<'_>) -> Found {
     let mut found = Found::new();
     let bound =
         (context.thresholds.client_lag_p99_ms * 1e6).min(context.slo.ttft_ns as f64 / 100.0);
-    match rep.run.lag_p99_ns {
+    let pace = pace(rep);
+    match pace.lag_p99_ns {
         Some(lag) if lag as f64 <= bound => {}
         Some(lag) => found.push((
             Code::ClientLag,
@@ -138,21 +159,15 @@ fn client(rep: &Repetition, context: &Context<'_>) -> Found {
         )),
         None => found.push((Code::ClientLag, "nothing was dispatched".to_owned())),
     }
-    let achieved = rep.run.achieved_rps / rep.run.offered_rps;
+    let achieved = pace.achieved_rps / pace.offered_rps;
     if achieved.is_nan() || achieved < context.thresholds.achieved_share {
         found.push((
             Code::ClientLag,
-            format!("achieved {:.2} of {:.2} rps", rep.run.achieved_rps, rep.run.offered_rps),
+            format!("achieved {:.2} of {:.2} rps", pace.achieved_rps, pace.offered_rps),
         ));
     }
     if rep.run.clock_steps > 0 {
         found.push((Code::ClockStep, format!("{} steps", rep.run.clock_steps)));
-    }
-    if let Some(floor) = context.floor_schedule
-        && floor != rep.run.schedule_sha256
-    {
-        let detail = format!("{} here, {floor} in the floor arm", rep.run.schedule_sha256);
-        found.push((Code::ScheduleMismatch, detail));
     }
     found
 }
@@ -165,17 +180,17 @@ fn gateway(rep: &Repetition, context: &Context<'_>) -> Found {
     }
 }
 
-fn kernel(check: &CrossCheck, context: &Context<'_>) -> Found {
-    if !context.agents_expected {
+fn kernel(rep: &Repetition, check: &CrossCheck, context: &Context<'_>) -> Found {
+    if context.agents.is_empty() {
         return Found::new();
     }
     let mut found = Found::new();
-    if !check.complete {
-        let reasons = match check.incomplete_reasons.as_slice() {
-            [] => "no agent gave an account".to_owned(),
-            reasons => reasons.join(", "),
-        };
-        found.push((Code::KernelIncomplete, reasons));
+    let account = |agent: &&AgentKeys| rep.observed.iter().any(|o| o.account.name == agent.name);
+    for agent in context.agents.iter().filter(|agent| !account(agent)) {
+        found.push((Code::KernelIncomplete, format!("agent {} gave no account", agent.name)));
+    }
+    if !check.complete && !rep.observed.is_empty() {
+        found.push((Code::KernelIncomplete, check.incomplete_reasons.join(", ")));
     }
     if let Some(first) = check.disagreements.first() {
         let n = check.disagreements.len();
@@ -209,7 +224,10 @@ fn workload(rep: &Repetition, context: &Context<'_>) -> Found {
         let pairs = delivered
             .iter()
             .filter_map(|row| Some((actual(row)?, wanted(*planned.get(&row.index)?)?)));
-        pairs.fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1))
+        // A server may claim any number of tokens.
+        pairs.fold((0_u128, 0_u128), |sum, (actual, wanted)| {
+            (sum.0 + u128::from(actual), sum.1 + u128::from(wanted))
+        })
     };
     let prompt = pairs(&|row| row.prompt_tokens, &|plan| plan.0);
     let output = pairs(&|row| row.completion_tokens, &|plan| Some(plan.1));
@@ -220,5 +238,27 @@ fn workload(rep: &Repetition, context: &Context<'_>) -> Found {
             found.push((Code::WorkloadMismatch, detail));
         }
     }
+    found
+}
+
+/// Usage above this many times `max_tokens` is no count of what was generated.
+const MOST_USAGE_OVER_MAX: u64 = 2;
+
+/// Output tokens come from the server's usage, and TPOT with them: fewer than the token events seen, or far more
+/// than asked for, would bend TPOT or switch it off.
+fn usage(rep: &Repetition) -> Found {
+    let asked: BTreeMap<u64, u64> =
+        rep.schedule.iter().map(|row| (row.index, row.output_tokens)).collect();
+    let said = |row: &RequestRecord| {
+        row.completion_tokens.filter(|_| row.tokens_from == Some(TokensSource::Usage))
+    };
+    let fewer = count(&rep.requests, |row| said(row).is_some_and(|n| n < row.token_events));
+    let more = count(&rep.requests, |row| {
+        let most = asked.get(&row.index).map(|n| n.saturating_mul(MOST_USAGE_OVER_MAX));
+        said(row).zip(most).is_some_and(|(said, most)| said > most)
+    });
+    let mut found = Found::new();
+    note(&mut found, Code::UsageImplausible, fewer, "requests with fewer tokens than token events");
+    note(&mut found, Code::UsageImplausible, more, "requests with more than twice max_tokens");
     found
 }

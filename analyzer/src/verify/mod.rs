@@ -3,9 +3,12 @@
 //! Validity comes first: [`gates`] is applied to every repetition before any statistic is computed.
 
 mod code;
+pub(crate) mod copies;
 mod decision;
 mod delivery;
 pub mod gates;
+mod preconditions;
+pub(crate) mod recount;
 mod replicates;
 mod stability;
 mod verdict;

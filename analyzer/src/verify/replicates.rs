@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::code::{Code, Finding};
-use crate::analyze::AnalysisFile;
+use super::code::{Code, Effect, Finding};
+use crate::analyze::{AnalysisFile, CellAnalysis};
 use crate::evidence::Evidence;
 
 /// Repetitions to add to every cell, and what they cost.
@@ -29,11 +29,15 @@ impl Replicates {
         run_dir: &str,
     ) -> Option<Self> {
         let asks = |code| findings.iter().any(|finding| finding.code == code);
-        if !asks(Code::FewRepetitions) && !asks(Code::CvOverBound) {
+        let adds = |finding: &Finding| finding.effect == Effect::AddReplicates;
+        if !findings.iter().any(adds) {
             return None;
         }
         let cells = || analysis.arms.iter().flat_map(|arm| &arm.cells);
-        let recorded = cells().map(|cell| cell.repetitions.len()).max().unwrap_or(0);
+        let last = |cell: &CellAnalysis| cell.repetitions.iter().map(|rep| rep.repetition).max();
+        let recorded = cells().filter_map(last).max().map_or(0, |last| last as usize);
+        let attempted = cells().flat_map(|cell| &cell.repetitions).map(|rep| rep.counts.attempted);
+        let usual = attempted.max().unwrap_or(0);
         let load = &evidence.campaign.keys().load;
         // Invalid repetitions must be made up for; a wide spread needs a look at half as many again.
         let lacking = cells()
@@ -44,12 +48,12 @@ impl Replicates {
             .max()
             .unwrap_or(0);
         let wider = if asks(Code::CvOverBound) { recorded + recorded.div_ceil(2) } else { 0 };
-        let goal = lacking.max(wider).min(load.max_repetitions as usize);
+        let goal = lacking.max(wider).max(recorded).min(load.max_repetitions as usize);
         let missing = |n: usize| goal.saturating_sub(n) as u64;
         let (mut to_add, mut requests, mut seconds) = (0, 0, 0.0);
         for cell in cells() {
             let add = missing(cell.repetitions.len());
-            let size = cell.repetitions.first().map_or(0, |rep| rep.counts.attempted);
+            let size = cell.repetitions.first().map_or(usual, |rep| rep.counts.attempted);
             to_add += add;
             requests += add * size;
             seconds += add as f64 * size as f64 / cell.rate_rps;

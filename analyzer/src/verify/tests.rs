@@ -1,11 +1,13 @@
 //! Each gate and each verdict on a synthetic run that differs from a good one in one thing.
 
+use protocol::Nanos;
+
 use super::*;
 use crate::analyze::analyze;
 use crate::evidence::{Evidence, Repetition};
 use crate::outcome::Class;
 use crate::records::TokensSource;
-use crate::rundir::{ReadinessRow, Scrape, TargetKind};
+use crate::rundir::{Override, ReadinessRow, Scrape, TargetKind};
 use crate::testkit::{self, SIZE, evidence, failed, gateway, with_good};
 
 fn judge(evidence: &Evidence) -> VerdictFile {
@@ -41,9 +43,29 @@ fn a_good_run_is_publishable_and_claims_its_win() {
     assert_eq!(verdict.add_replicates, None);
 }
 
+type Change = fn(&mut Repetition);
+
+/// Each change to the claimed repetition discards it with its code, and its cell asks for another one.
+fn assert_discards(cases: &[(Code, &str, Change)]) {
+    for (code, part, change) in cases {
+        let verdict = changed(|rep| {
+            change(rep);
+            let legs = rep.requests.iter().flat_map(|row| testkit::legs(row, "127.0.0.1:3"));
+            rep.observed[0].rows = legs.collect();
+            testkit::recount_observations(rep);
+        });
+        assert_finding(&verdict, *code, part);
+        assert_eq!(verdict.verdict, Verdict::AddReplicates, "{part}: {:#?}", verdict.findings);
+        assert_finding(&verdict, Code::FewRepetitions, "4 valid of 5 recorded, 5 needed");
+        let add = verdict.add_replicates.unwrap();
+        assert_eq!((add.repetitions, add.to_add, add.requests), (6, 4, 400));
+        assert!(add.command.contains("goodput run x/campaign.toml"), "{}", add.command);
+        assert!(add.command.contains("--resume --repetitions 6"), "{}", add.command);
+    }
+}
+
 #[test]
 fn each_validity_rule_discards_its_repetition_with_its_code() {
-    type Change = fn(&mut Repetition);
     let cases: &[(Code, &str, Change)] = &[
         (Code::FramingInvalid, "1 responses", |rep| {
             rep.requests[0] = failed(&rep.requests[0], Class::Framing);
@@ -60,7 +82,7 @@ fn each_validity_rule_discards_its_repetition_with_its_code() {
         }),
         (Code::BackendTimeout, "1 requests", |rep| {
             rep.requests[0] = failed(&rep.requests[0], Class::InbandError);
-            rep.requests[0].detail = "Prefill request timed out".to_owned();
+            rep.requests[0].names_server_timeout = true;
         }),
         (Code::ZeroPaired, "0 of 100", |rep| {
             let none = rep.requests.iter().map(|row| failed(row, Class::HttpStatus)).collect();
@@ -75,27 +97,54 @@ fn each_validity_rule_discards_its_repetition_with_its_code() {
         (Code::Incomplete, "interrupted", |rep| rep.run.interrupted = true),
         (Code::AccountingBroken, "twice", |rep| rep.requests.push(rep.requests[0].clone())),
         (Code::AccountingBroken, "outside", |rep| rep.requests[0].index = SIZE + 1),
-        (Code::ClientLag, "bound 3.000 ms", |rep| rep.run.lag_p99_ns = Some(3_000_001)),
-        (Code::ClientLag, "achieved 19.70", |rep| rep.run.achieved_rps = 19.7),
+        (Code::ClientLag, "bound 3.000 ms", |rep| {
+            for row in &mut rep.requests[..2] {
+                row.dispatched_ns = Some(Nanos::new(row.planned_ns.get() + 3_000_001));
+            }
+            testkit::sum_up(rep);
+        }),
+        (Code::ClientLag, "achieved 18.00", |rep| {
+            rep.requests[..10].iter_mut().for_each(|row| row.dispatched_ns = None);
+            testkit::sum_up(rep);
+        }),
         (Code::ScheduleMismatch, "another", |rep| rep.run.schedule_sha256 = "another".to_owned()),
+        (Code::ScheduleMismatch, "the manifest registered", |rep| {
+            rep.schedule[3].row += 1;
+            testkit::sum_up(rep);
+        }),
+    ];
+    assert_discards(cases);
+}
+
+#[test]
+fn what_the_records_do_not_bear_out_discards_the_repetition() {
+    assert_discards(&[
+        (Code::RecordsDisagree, "run.json is of arm floor", |rep| rep.run.arm = "floor".to_owned()),
+        (Code::RecordsDisagree, "run.json is of 10 rps", |rep| rep.run.rate_rps = 10.0),
+        (Code::RecordsDisagree, "run.json is of repetition 2", |rep| rep.run.repetition = 2),
+        (Code::RecordsDisagree, "salt none", |rep| rep.run.salt = None),
+        (Code::RecordsDisagree, "attempted is 101", |rep| rep.run.attempted = 101),
+        (Code::RecordsDisagree, "lag_p99_ns is 1 in run.json", |rep| rep.run.lag_p99_ns = Some(1)),
+        (Code::RecordsDisagree, "achieved_rps is 21", |rep| rep.run.achieved_rps = 21.0),
+        (Code::RecordsDisagree, "schedule_length_ns is 1", |rep| rep.run.schedule_length_ns = 1),
+        (Code::RecordsDisagree, "window_end_ns is", |rep| {
+            rep.run.window_end_ns = Nanos::new(u64::MAX);
+        }),
+        (Code::RecordsDisagree, "request 0: ttft_ns", |rep| rep.requests[0].ttft_ns = Some(-5)),
+        (Code::RecordsDisagree, "request 0: planned_ns", |rep| {
+            let row = &rep.requests[0];
+            let later = Nanos::new(row.planned_ns.get() + 50_000_000);
+            let ttft = row.ttft_ns.map(|ns| ns - 50_000_000);
+            (rep.requests[0].planned_ns, rep.requests[0].ttft_ns) = (later, ttft);
+        }),
+        (Code::RecordsDisagree, "request 0: trace_id", |rep| {
+            rep.requests[0].trace_id = testkit::trace_id("other", 1.0, 1, 1);
+        }),
         (Code::ModeMismatch, "sel is 0", |rep| {
             rep.gateway.as_mut().unwrap().mismatches = vec!["sel is 0".to_owned()];
         }),
         (Code::ModeMismatch, "no readback", |rep| rep.gateway = None),
-        (Code::CrosscheckDisagrees, "request 0", |rep| {
-            rep.observed[0].rows[0].outcome = Some("truncated".to_owned());
-        }),
-    ];
-    for (code, part, change) in cases {
-        let verdict = changed(change);
-        assert_finding(&verdict, *code, part);
-        assert_eq!(verdict.verdict, Verdict::AddReplicates, "{}", code.name());
-        assert_finding(&verdict, Code::FewRepetitions, "4 valid of 5 recorded, 5 needed");
-        let add = verdict.add_replicates.unwrap();
-        assert_eq!((add.repetitions, add.to_add, add.requests), (6, 4, 400));
-        assert!(add.command.contains("goodput run x/campaign.toml"), "{}", add.command);
-        assert!(add.command.contains("--resume --repetitions 6"), "{}", add.command);
-    }
+    ]);
 }
 
 #[test]
@@ -104,6 +153,7 @@ fn slow_and_refused_requests_are_misses_and_keep_the_repetition() {
         let verdict = changed(|rep| {
             rep.requests[99] = failed(&rep.requests[99], class);
             rep.observed[0].rows.retain(|row| row.trace_id != Some(rep.requests[99].trace_id));
+            testkit::recount_observations(rep);
         });
         assert_eq!(verdict.verdict, Verdict::Publishable, "{class:?}: {:#?}", verdict.findings);
     }
@@ -112,18 +162,19 @@ fn slow_and_refused_requests_are_misses_and_keep_the_repetition() {
 fn readiness(target: &str, kind: TargetKind, failures: &[bool]) -> Evidence {
     let mut evidence = evidence();
     let start = evidence.repetitions[CLAIMED].run.window_start_ns.get();
-    evidence.readiness = (1..)
-        .zip(failures)
-        .map(|(second, failed)| ReadinessRow {
-            schema: "goodput.readiness/1".to_owned(),
-            at_ns: start + second * 1_000_000_000,
-            target: target.to_owned(),
-            kind,
-            ok: !failed,
-            status: (!failed).then_some(200),
-            detail: failed.then(|| "connection refused".to_owned()),
-        })
-        .collect();
+    let mut rows = evidence.readiness.take().unwrap();
+    rows.retain(|row| row.target != target);
+    let probes = (1..).zip(failures).map(|(second, failed)| ReadinessRow {
+        schema: "goodput.readiness/1".to_owned(),
+        at_ns: start + second * 300_000_000,
+        target: target.to_owned(),
+        kind,
+        ok: !failed,
+        status: (!failed).then_some(200),
+        detail: failed.then(|| "connection refused".to_owned()),
+    });
+    rows.extend(probes);
+    evidence.readiness = Some(rows);
     evidence
 }
 
@@ -137,6 +188,18 @@ fn down_means_two_failures_in_a_row_of_the_arms_own_vip_or_of_any_backend() {
     assert!(twice.findings.iter().all(|f| !(f.code == Code::VipDown && f.place.contains("floor"))));
     let backend = judge(&readiness("127.0.0.1:3", TargetKind::Backend, &[true, true]));
     assert_finding(&backend, Code::BackendDown, "127.0.0.1:3");
+}
+
+#[test]
+fn a_target_without_a_probe_in_the_window_is_unknown_and_not_up() {
+    for target in ["http://127.0.0.1:2", "127.0.0.1:3"] {
+        let mut evidence = evidence();
+        let rows = evidence.readiness.as_mut().unwrap();
+        rows.retain(|row| row.target != target || row.at_ns > 11_000_000_000);
+        let verdict = judge(&evidence);
+        assert_finding(&verdict, Code::ReadinessUnknown, &format!("no probe of {target}"));
+        assert_eq!(verdict.verdict, Verdict::Discarded);
+    }
 }
 
 #[test]
@@ -156,7 +219,22 @@ fn reservations_of_a_claimed_cell_become_footnotes() {
             rep.observed[0].account.counters.insert("endpoint_packets".to_owned(), few);
         }),
         (Code::VerdictFlips, "1 requests", |rep| {
-            rep.requests[0].ttft_from_sent_ns = Some(300_000_001);
+            let row = &mut rep.requests[0];
+            let first = row.first_token_ns.unwrap().get();
+            row.sent_ns = Some(Nanos::new(first - 300_000_001));
+            row.ttft_from_sent_ns = Some(300_000_001);
+        }),
+        (Code::KernelIncomplete, "198 observations in kernel.jsonl, 200 in the agent's", |rep| {
+            rep.observed[0].rows.truncate(198);
+        }),
+        (Code::KernelIncomplete, "agent host gave no account", |rep| {
+            rep.observed[0].account.name = "another".to_owned();
+        }),
+        (Code::UsageImplausible, "1 requests with fewer tokens", |rep| {
+            claims_tokens(&mut rep.requests[0], 5);
+        }),
+        (Code::UsageImplausible, "1 requests with more than twice", |rep| {
+            claims_tokens(&mut rep.requests[0], u64::MAX);
         }),
     ];
     for (code, part, change) in cases {
@@ -167,6 +245,83 @@ fn reservations_of_a_claimed_cell_become_footnotes() {
     }
     let incomplete = changed(cases[1].2);
     assert_eq!(incomplete.kernel, KernelState::Incomplete);
+}
+
+/// The server's usage says `tokens`, and TPOT follows from it.
+fn claims_tokens(row: &mut crate::records::RequestRecord, tokens: u64) {
+    row.completion_tokens = Some(tokens);
+    row.tpot_ns = Some((100_000_000 / (tokens - 1)).max(1));
+}
+
+#[test]
+fn sides_that_disagree_discard_what_is_claimed_of_their_cell() {
+    let mut evidence = evidence();
+    evidence.repetitions[CLAIMED].observed[0].rows[0].outcome = Some("truncated".to_owned());
+    let verdict = judge(&evidence);
+    assert_finding(&verdict, Code::CrosscheckDisagrees, "request 0");
+    assert_eq!((verdict.verdict, verdict.wins.len()), (Verdict::Discarded, 0));
+    let mut evidence = self::evidence();
+    // `aware` at 10 rps: neither its knee nor a win.
+    evidence.repetitions[10].observed[0].rows[0].outcome = Some("truncated".to_owned());
+    let elsewhere = judge(&evidence);
+    assert_finding(&elsewhere, Code::CrosscheckDisagrees, "request 0");
+    assert_eq!(elsewhere.verdict, Verdict::Publishable, "{:#?}", elsewhere.findings);
+}
+
+#[test]
+fn a_copied_repetition_is_found_in_both_places() {
+    let mut evidence = evidence();
+    let copy = evidence.repetitions[CLAIMED].clone();
+    let place = evidence.repetitions[CLAIMED + 1].place.clone();
+    evidence.repetitions[CLAIMED + 1] = Repetition { place, ..copy };
+    let verdict = judge(&evidence);
+    for (place, other) in [("rep1", "aware r20 rep2"), ("rep2", "aware r20 rep1")] {
+        let found = verdict.findings.iter().any(|finding| {
+            finding.code == Code::RecordsDisagree
+                && finding.place == format!("aware r20 {place}")
+                && finding.detail.contains(&format!("100 trace ids are also in {other}"))
+        });
+        assert!(found, "{place}: {:#?}", verdict.findings);
+    }
+    assert_eq!(verdict.verdict, Verdict::AddReplicates);
+}
+
+#[test]
+fn below_the_lowest_rate_is_a_claim_about_the_lowest_rung() {
+    let low = with_good(|_, _, number| 40 + u64::from(number % 2));
+    let verdict = judge(&low);
+    let cells: Vec<&str> = verdict.claim_cells.iter().map(String::as_str).collect();
+    assert_eq!(cells, ["aware r10", "floor r10"]);
+    assert_eq!(verdict.verdict, Verdict::Publishable, "{:#?}", verdict.findings);
+    let mut few = low;
+    few.repetitions.retain(|rep| rep.place.repetition <= 2);
+    let verdict = judge(&few);
+    assert_eq!(verdict.verdict, Verdict::AddReplicates);
+    assert_finding(&verdict, Code::FewRepetitions, "2 valid of 2 recorded, 5 needed");
+    let mut noisy = with_good(|_, _, number| 10 * u64::from(number));
+    noisy.campaign = testkit::campaign(testkit::CAMPAIGN);
+    assert_finding(&judge(&noisy), Code::CvOverBound, "CV");
+}
+
+#[test]
+fn a_cell_or_a_repetition_that_is_gone_is_noticed_and_asked_for() {
+    type Gone = fn(&Repetition) -> bool;
+    let cases: &[(Gone, &str, &str)] = &[
+        (|rep| rep.place.arm == "floor" && rep.place.rate_rps < 15.0, "floor r10", "no repetition"),
+        (|rep| rep.place.arm == "aware" && rep.place.rate_rps < 15.0, "aware r10", "no repetition"),
+        (|rep| rep.place.arm == "aware" && rep.place.repetition == 2, "aware r10", "rep2 without"),
+    ];
+    for (gone, place, part) in cases {
+        let mut evidence = evidence();
+        evidence.repetitions.retain(|rep| !gone(rep));
+        let verdict = judge(&evidence);
+        assert_eq!(verdict.verdict, Verdict::AddReplicates, "{place}: {:#?}", verdict.findings);
+        assert_finding(&verdict, Code::MissingCell, part);
+        assert!(verdict.findings.iter().any(|f| f.code == Code::MissingCell && f.place == *place));
+        let add = verdict.add_replicates.unwrap();
+        assert_eq!(add.requests, add.to_add * SIZE, "{place}");
+        assert!(add.to_add > 0 && add.command.contains("--resume"), "{add:?}");
+    }
 }
 
 #[test]
@@ -182,7 +337,9 @@ fn the_same_reservation_in_an_unclaimed_cell_is_only_information() {
 #[test]
 fn a_run_without_agents_says_so_and_keeps_a_footnote() {
     let mut evidence = evidence();
-    evidence.manifest.without_agent = true;
+    let (text, _) = testkit::CAMPAIGN.split_once("[[agent]]").unwrap();
+    evidence.campaign = testkit::campaign(text);
+    evidence.manifest.campaign_sha256 = crate::records::sha256_hex(text.as_bytes());
     evidence.repetitions.iter_mut().for_each(|rep| rep.observed.clear());
     let verdict = judge(&evidence);
     assert_eq!(
@@ -190,6 +347,13 @@ fn a_run_without_agents_says_so_and_keeps_a_footnote() {
         (Verdict::PublishableWithFootnote, "not observed")
     );
     assert_finding(&verdict, Code::KernelNotObserved, "no agent");
+    // Leaving out the agents that a campaign registers is an override.
+    let mut left_out = self::evidence();
+    left_out.manifest.without_agent = true;
+    left_out.repetitions.iter_mut().for_each(|rep| rep.observed.clear());
+    let overridden = judge(&left_out);
+    assert_finding(&overridden, Code::Override, "--without-agent; the campaign lists 1 agents");
+    assert_eq!(overridden.verdict, Verdict::Discarded);
     assert!(verdict.delivery.iter().all(|proof| proof.proof == Proof::Unknown));
 }
 
@@ -198,6 +362,7 @@ fn more_than_one_percent_without_a_leg_makes_delivery_unknown() {
     let mut evidence = evidence();
     for rep in evidence.repetitions.iter_mut().filter(|rep| rep.run.arm == "aware") {
         rep.observed[0].rows.truncate(2 * 98);
+        testkit::recount_observations(rep);
     }
     let verdict = judge(&evidence);
     assert_finding(&verdict, Code::DeliveryUnknown, "2.00 %");
@@ -245,6 +410,94 @@ fn decision_proof_holds_fails_on_either_bound_and_is_unknown_without_series() {
         rep.gateway.as_mut().unwrap().after = Scrape::Unavailable { reason };
     }
     assert_finding(&judge(&off), Code::DecisionUnknown, "never appeared");
+}
+
+#[test]
+fn one_repetition_without_counters_leaves_the_decision_unknown_and_never_counts_as_zero() {
+    for (hits, misses) in [(None, Some(50.0)), (Some(40.0), None)] {
+        let mut evidence = evidence();
+        evidence.repetitions[CLAIMED].gateway = Some(gateway("aware", hits, misses));
+        let verdict = judge(&evidence);
+        let detail = "are absent from 1 of 10 repetitions";
+        assert_finding(&verdict, Code::DecisionUnknown, detail);
+        assert_eq!(verdict.decision[1].proof, Proof::Unknown);
+        assert_eq!(verdict.verdict, Verdict::PublishableWithFootnote, "{:#?}", verdict.findings);
+    }
+    // 0.7 of the prefixes hit where it was counted: with 0 for the rest it would be far below 0.5.
+    let mut half = evidence();
+    for rep in half.repetitions.iter_mut().filter(|rep| rep.place.repetition <= 3) {
+        rep.gateway = Some(gateway(&rep.place.arm, None, Some(20.0)));
+    }
+    assert_eq!(judge(&half).decision[1].proof, Proof::Unknown);
+}
+
+#[test]
+fn less_than_registered_is_recorded_and_asked_for_until_it_is_made_up_for() {
+    let reduced = || {
+        let mut evidence = evidence();
+        let settings = Override::Repetitions { asked: 1, registered: 5 };
+        evidence.manifest.overrides = vec![settings];
+        evidence
+    };
+    let mut quick = reduced();
+    quick.repetitions.retain(|rep| rep.place.repetition == 1);
+    let verdict = judge(&quick);
+    assert_finding(&verdict, Code::ReducedRun, "1 repetitions, the campaign says 5");
+    assert_eq!(verdict.verdict, Verdict::AddReplicates);
+    assert_eq!(judge(&reduced()).verdict, Verdict::Publishable);
+    let mut short = reduced();
+    short.probes.get_mut("aware").unwrap().seconds = 2.0;
+    let verdict = judge(&short);
+    assert_finding(&verdict, Code::ReducedRun, "a probe of 2 s, the campaign says 10 s");
+    assert_eq!(verdict.verdict, Verdict::PublishableWithFootnote);
+}
+
+#[test]
+fn an_slo_that_does_not_follow_from_campaign_and_baseline_discards_everything() {
+    let mut loose = evidence();
+    loose.slo.ttft_ns *= 10;
+    let verdict = judge(&loose);
+    assert_finding(&verdict, Code::PreregChanged, "slo.json says TTFT 3000000000 ns");
+    assert_eq!(verdict.verdict, Verdict::Discarded);
+    let mut late = evidence();
+    late.slo.deadline_ns += 1;
+    assert_finding(&judge(&late), Code::PreregChanged, "deadline 1000000001 ns");
+    let mut absent = evidence();
+    absent.slo_recorded = false;
+    assert_finding(&judge(&absent), Code::MissingPhase, "slo.json");
+}
+
+/// The run with an SLO of 3 x TTFT and 2 x TPOT of 100 baseline requests of 100 ms and 10 ms.
+fn derived() -> Evidence {
+    let mut evidence = evidence();
+    let multiple = "multiple_of_baseline = { ttft_multiple = 3.0, tpot_multiple = 2.0 }";
+    let fixed = testkit::CAMPAIGN.lines().find(|line| line.starts_with("fixed")).unwrap();
+    let text = testkit::CAMPAIGN.replace(fixed, multiple);
+    evidence.campaign = testkit::campaign(&text);
+    evidence.manifest.campaign_sha256 = crate::records::sha256_hex(text.as_bytes());
+    let id = |i| testkit::trace_id("baseline", 0.0, 0, i);
+    let records: Vec<_> = (0..100).map(|i| testkit::delivered(id(i), i, 100_000_000)).collect();
+    evidence.slo = crate::slo::derive(&evidence.campaign, 11, Some(&records)).unwrap();
+    evidence.baseline = Some(records);
+    evidence
+}
+
+#[test]
+fn a_derived_slo_needs_its_baseline_whole() {
+    let good = derived();
+    assert_eq!((good.slo.ttft_ns, good.slo.tpot_ns), (300_000_000, 20_000_000));
+    assert_eq!(judge(&good).verdict, Verdict::Publishable, "{:#?}", judge(&good).findings);
+    let mut gone = derived();
+    gone.baseline = None;
+    assert_finding(&judge(&gone), Code::MissingPhase, "baseline/requests.jsonl");
+    let mut short = derived();
+    short.baseline.as_mut().unwrap().pop();
+    assert_finding(&judge(&short), Code::PreregChanged, "99 records, 100 requests were registered");
+    let mut edited = derived();
+    for row in edited.baseline.as_mut().unwrap() {
+        row.ttft_ns = Some(400_000_000);
+    }
+    assert_finding(&judge(&edited), Code::PreregChanged, "ttft_ns is not first_token_ns");
 }
 
 #[test]
@@ -309,6 +562,9 @@ fn what_changed_after_registration_or_is_missing_discards_everything() {
     let mut other = evidence();
     other.health = None;
     assert_finding(&judge(&other), Code::MissingPhase, "phase 0");
+    let mut other = evidence();
+    other.readiness = None;
+    assert_finding(&judge(&other), Code::MissingPhase, "health.jsonl");
     let mut other = evidence();
     other.probes.remove("aware");
     assert_finding(&judge(&other), Code::MissingPhase, "probe/aware.json");

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::code::{Code, Effect, Finding};
 use super::decision::{DecisionProof, Proof};
 use super::delivery::{DeliveryProof, KernelState};
+use super::preconditions::preconditions;
 use super::replicates::Replicates;
 use super::stability::stability;
-use crate::analyze::{AnalysisFile, ArmAnalysis, KneeOutcome, Outcome, place};
+use crate::analyze::{AnalysisFile, ArmAnalysis, CellAnalysis, KneeOutcome, Outcome, place};
 use crate::evidence::{Evidence, Repetition};
-use crate::records::{Versioned, sha256_hex};
+use crate::records::Versioned;
 use crate::stats::Interval;
 
 /// What may be done with the result.
@@ -108,11 +109,14 @@ pub fn verify(evidence: &Evidence, analysis: &AnalysisFile, run_dir: &str) -> Ve
     let delivery: Vec<DeliveryProof> =
         analysis.arms.iter().map(|arm| DeliveryProof::of(arm, kernel, most_unpaired)).collect();
     let decision = decisions(evidence);
-    let claims = claim_cells(analysis, &decision);
+    let claims = claim_cells(evidence, analysis, &decision);
     let mut findings = preconditions(evidence, kernel);
     findings.extend(proofs(&decision, &delivery, kernel));
     findings.extend(cells(evidence, analysis, &claims));
     findings.extend(repetitions(analysis, &claims));
+    if claims.is_empty() {
+        findings.push(Finding::new(Code::NothingValid, "", "no cell supports any claim"));
+    }
     let verdict = Verdict::of(&findings);
     VerdictFile {
         schema: VerdictFile::SCHEMA.to_owned(),
@@ -135,8 +139,13 @@ fn kernel_state(evidence: &Evidence, analysis: &AnalysisFile) -> KernelState {
     if evidence.manifest.without_agent || evidence.campaign.keys().agent.is_empty() {
         return KernelState::NotObserved;
     }
+    let cells = analysis.arms.iter().flat_map(|arm| &arm.cells);
+    let incomplete = cells
+        .flat_map(|cell| &cell.repetitions)
+        .flat_map(|rep| &rep.findings)
+        .any(|finding| finding.code == Code::KernelIncomplete);
     let complete = analysis.arms.iter().all(|arm| arm.crosscheck.complete);
-    if complete { KernelState::Observed } else { KernelState::Incomplete }
+    if complete && !incomplete { KernelState::Observed } else { KernelState::Incomplete }
 }
 
 fn decisions(evidence: &Evidence) -> Vec<DecisionProof> {
@@ -144,40 +153,10 @@ fn decisions(evidence: &Evidence) -> Vec<DecisionProof> {
     arms.iter()
         .map(|arm| {
             let reps: Vec<&Repetition> =
-                evidence.repetitions.iter().filter(|rep| rep.run.arm == arm.name).collect();
+                evidence.repetitions.iter().filter(|rep| rep.place.arm == arm.name).collect();
             DecisionProof::of(arm, &reps)
         })
         .collect()
-}
-
-/// What must hold before any cell is looked at.
-fn preconditions(evidence: &Evidence, kernel: KernelState) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let changed = [
-        (
-            "campaign.toml",
-            sha256_hex(evidence.campaign.bytes()),
-            &evidence.manifest.campaign_sha256,
-        ),
-        ("trace.jsonl", evidence.trace_sha256.clone(), &evidence.manifest.trace_sha256),
-    ];
-    for (file, now, then) in changed.into_iter().filter(|(_, now, then)| now != *then) {
-        let detail = format!("{file} hashes to {now}, the manifest says {then}");
-        found.push(Finding::new(Code::PreregChanged, "", detail));
-    }
-    if evidence.health.as_ref().is_none_or(|health| !health.ok) {
-        found.push(Finding::new(Code::MissingPhase, "", "phase 0 (health.json)"));
-    }
-    for arm in &evidence.campaign.keys().arm {
-        if !evidence.probes.contains_key(&arm.name) {
-            let detail = format!("phase 2 (probe/{}.json)", arm.name);
-            found.push(Finding::new(Code::MissingPhase, arm.name.clone(), detail));
-        }
-    }
-    if kernel == KernelState::NotObserved {
-        found.push(Finding::new(Code::KernelNotObserved, "", "no agent"));
-    }
-    found
 }
 
 fn proofs(
@@ -192,11 +171,16 @@ fn proofs(
     decided.chain(delivery.iter().filter_map(|proof| proof.finding(kernel))).collect()
 }
 
-/// The knee rung of each arm and every rate of a win.
-fn claim_cells(analysis: &AnalysisFile, decision: &[DecisionProof]) -> BTreeSet<String> {
-    let knees = analysis.arms.iter().filter_map(|arm| {
-        let rate = knee_rate(arm)?;
-        Some(place(&arm.name, Some(rate), None))
+/// What each arm's knee is read from, and every rate of a win.
+fn claim_cells(
+    evidence: &Evidence,
+    analysis: &AnalysisFile,
+    decision: &[DecisionProof],
+) -> BTreeSet<String> {
+    let need = evidence.campaign.keys().load.published_repetitions() as usize;
+    let knees = analysis.arms.iter().flat_map(|arm| {
+        let rates = knee_rates(arm, need);
+        rates.into_iter().map(|rate| place(&arm.name, Some(rate), None))
     });
     let wins = analysis.comparisons.iter().filter(|comparison| {
         comparison.outcome == Outcome::Win && !failed(decision, &comparison.arm)
@@ -207,11 +191,20 @@ fn claim_cells(analysis: &AnalysisFile, decision: &[DecisionProof]) -> BTreeSet<
     knees.chain(of_win).collect()
 }
 
-/// The rung that the arm's knee is read from, or would be if enough repetitions were valid.
-fn knee_rate(arm: &ArmAnalysis) -> Option<f64> {
+/// The rung of the knee. "Below the lowest rate" is a claim about the lowest rung. Where the knee cannot be
+/// told, the claim waits for every cell that lacks repetitions.
+fn knee_rates(arm: &ArmAnalysis, need: usize) -> Vec<f64> {
     match arm.knee.tested {
-        KneeOutcome::NoCandidate => arm.knee.provisional.rung().map(|rung| rung.rate_rps),
-        tested => tested.rung().map(|rung| rung.rate_rps),
+        KneeOutcome::Bracketed { rung } | KneeOutcome::AtLeast { rung } => vec![rung.rate_rps],
+        KneeOutcome::Below { rate_rps } => vec![rate_rps],
+        KneeOutcome::NoCandidate => {
+            let lacking = arm.cells.iter().filter(|cell| cell.valid < need);
+            let rates: Vec<f64> = lacking.map(|cell| cell.rate_rps).collect();
+            match (rates.is_empty(), arm.cells.first()) {
+                (true, Some(lowest)) => vec![lowest.rate_rps],
+                _ => rates,
+            }
+        }
     }
 }
 
@@ -225,6 +218,7 @@ fn cells(evidence: &Evidence, analysis: &AnalysisFile, claims: &BTreeSet<String>
         if arm.cells.iter().all(|cell| cell.valid == 0) {
             found.push(nothing_valid(evidence, arm));
         }
+        found.extend(arm.cells.iter().filter_map(|cell| missing(arm, cell)));
         if !arm.knee.monotone {
             let detail = match arm.knee.conservative_rps {
                 Some(rate) => format!("the last rate before the first failure is {rate} rps"),
@@ -239,6 +233,21 @@ fn cells(evidence: &Evidence, analysis: &AnalysisFile, claims: &BTreeSet<String>
         found.extend(claimed.flat_map(|cell| stability(&evidence.campaign, &arm.name, cell)));
     }
     found
+}
+
+/// A cell without any record, or with a gap before its last repetition: what is gone may be what failed.
+fn missing(arm: &ArmAnalysis, cell: &CellAnalysis) -> Option<Finding> {
+    let place = place(&arm.name, Some(cell.rate_rps), None);
+    let recorded: BTreeSet<u32> = cell.repetitions.iter().map(|rep| rep.repetition).collect();
+    let Some(last) = recorded.last() else {
+        return Some(Finding::new(Code::MissingCell, place, "no repetition is recorded"));
+    };
+    let gaps: Vec<String> =
+        (1..*last).filter(|n| !recorded.contains(n)).take(5).map(|n| format!("rep{n}")).collect();
+    (!gaps.is_empty()).then(|| {
+        let detail = format!("{} without a record, rep{last} has one", gaps.join(", "));
+        Finding::new(Code::MissingCell, place, detail)
+    })
 }
 
 /// Without any valid repetition the reasons are what counts; more repetitions may still mend it while
@@ -260,9 +269,12 @@ fn repetitions(analysis: &AnalysisFile, claims: &BTreeSet<String>) -> Vec<Findin
             let claimed = claims.contains(&place(&arm.name, Some(cell.rate_rps), None));
             for finding in cell.repetitions.iter().flat_map(|rep| &rep.findings) {
                 let mut finding = finding.clone();
-                if finding.effect == Effect::Footnote && !claimed {
-                    finding.effect = Effect::Info;
-                }
+                finding.effect = match finding.effect {
+                    Effect::Footnote if !claimed => Effect::Info,
+                    // It discards what is claimed; elsewhere nothing is claimed of its repetition.
+                    Effect::Discard if !claimed => Effect::DiscardRepetition,
+                    effect => effect,
+                };
                 found.push(finding);
             }
         }

@@ -211,6 +211,28 @@ fn statuses() -> Vec<Case> {
             "another status whose body names a processing timeout",
             Expected { server_timeout: true, ..rejected(500) },
         ),
+        status(
+            "500 Internal Server Error",
+            "",
+            &format!(r#"{{"error":{{"message":"{}: prefill timed out"}}}}"#, "x".repeat(600)),
+        )
+        .case(
+            "status_500_timeout_after_long_text",
+            &["C10"],
+            "the words come after more text than is kept of a message",
+            Expected { server_timeout: true, ..rejected(500) },
+        ),
+        status(
+            "500 Internal Server Error",
+            "",
+            r#"{"error":{"code":"prefill_timeout","message":"gave up"}}"#,
+        )
+        .case(
+            "status_500_timeout_by_code",
+            &["C10"],
+            "only the code names the timeout",
+            Expected { server_timeout: true, ..rejected(500) },
+        ),
         Script::head("HTTP/1.1 502 Bad Gateway\r\nconnection: close\r\n\r\n")
             .raw(20, r#"{"error":"backend_unreachable"}"#)
             .case(

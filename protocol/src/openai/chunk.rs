@@ -30,6 +30,17 @@ pub struct ErrorInfo {
     pub kind: Option<String>,
     /// `message`, or the whole text where the error is no object; at most [`MAX_TEXT`] characters.
     pub message: Option<String>,
+    /// It names a prefill or processing timeout, anywhere: judged before anything was cut.
+    #[serde(default)]
+    pub names_timeout: bool,
+}
+
+/// A prefill or processing timeout, in the words that servers use.
+fn names_timeout(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let timeout = ["timeout", "timed out", "time out", "timed_out"];
+    timeout.iter().any(|word| text.contains(word))
+        && (text.contains("prefill") || text.contains("processing"))
 }
 
 /// What one JSON object says.
@@ -59,8 +70,8 @@ struct WireChunk {
     choices: Option<Vec<WireChoice>>,
     usage: Option<WireUsage>,
     error: Option<Value>,
-    // An error as vLLM once sent it, `object: "error"`, spreads over the top level.
-    message: Text<MAX_TEXT>,
+    // An error as vLLM once sent it, `object: "error"`, spreads over the top level. Cut only after it was read.
+    message: Text<{ usize::MAX }>,
     code: Name,
     r#type: Name,
 }
@@ -137,8 +148,12 @@ fn reduce(wire: WireChunk) -> Chunk {
         ..Chunk::default()
     };
     if chunk.error.is_none() && wire.object.0.as_deref() == Some("error") {
-        let (code, kind, message) = (wire.code.0, wire.r#type.0, wire.message.0);
-        chunk.error = Some(ErrorInfo { code, kind, message });
+        let (code, kind) = (wire.code.0, wire.r#type.0);
+        let message = wire.message.0;
+        let words = [&code, &kind, &message].map(|text| text.as_deref().unwrap_or_default());
+        let names_timeout = names_timeout(&words.join(" "));
+        let message = message.map(|text| text.chars().take(MAX_TEXT).collect());
+        chunk.error = Some(ErrorInfo { code, kind, message, names_timeout });
     }
     for choice in wire.choices.unwrap_or_default() {
         let delta = choice.delta.or(choice.message).unwrap_or_default();
@@ -170,6 +185,7 @@ fn usage(wire: WireUsage) -> Usage {
 
 /// Null, `false` and the empty string are how some servers say "no error".
 fn error_info(value: Value) -> Option<ErrorInfo> {
+    let names_timeout = names_timeout(&value.to_string());
     match value {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,
@@ -177,8 +193,13 @@ fn error_info(value: Value) -> Option<ErrorInfo> {
             code: object.get("code").and_then(|code| short_text(code, MAX_NAME)),
             kind: object.get("type").and_then(|kind| short_text(kind, MAX_NAME)),
             message: object.get("message").and_then(|message| short_text(message, MAX_TEXT)),
+            names_timeout,
         }),
-        other => Some(ErrorInfo { message: short_text(&other, MAX_TEXT), ..ErrorInfo::default() }),
+        other => Some(ErrorInfo {
+            message: short_text(&other, MAX_TEXT),
+            names_timeout,
+            ..ErrorInfo::default()
+        }),
     }
 }
 
@@ -194,11 +215,14 @@ fn short_text(value: &Value, limit: usize) -> Option<String> {
 #[must_use]
 pub fn parse_error_body(body: &[u8]) -> ErrorInfo {
     let parsed = parse(body.trim_ascii());
-    parsed.and_then(|chunk| chunk.error).or_else(|| top_level_error(body)).unwrap_or_else(|| {
-        let text = String::from_utf8_lossy(body);
+    let text = String::from_utf8_lossy(body);
+    let error = parsed.and_then(|chunk| chunk.error).or_else(|| top_level_error(body));
+    let error = error.unwrap_or_else(|| {
         let message = text.trim().chars().take(MAX_TEXT).collect::<String>();
         ErrorInfo { message: Some(message).filter(|text| !text.is_empty()), ..ErrorInfo::default() }
-    })
+    });
+    // Whatever shape it has, all of the body is the error.
+    ErrorInfo { names_timeout: names_timeout(&text), ..error }
 }
 
 /// An object that is itself the error: `{"code": .., "message": ..}`, or FastAPI's `detail`.
@@ -208,4 +232,32 @@ fn top_level_error(body: &[u8]) -> Option<ErrorInfo> {
         object.entry("message").or_insert(detail);
     }
     error_info(Value::Object(object)).filter(|info| *info != ErrorInfo::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_named_by_any_field_however_long_the_text_before_it() {
+        let long = "x".repeat(10 * MAX_TEXT);
+        let named = [
+            format!(r#"{{"error":{{"message":"{long} prefill timeout"}}}}"#),
+            r#"{"error":{"code":"prefill_timeout"}}"#.to_owned(),
+            r#"{"error":{"type":"processing_timeout","message":"gave up"}}"#.to_owned(),
+            format!(r#"{{"error":"{long} processing timed out"}}"#),
+            format!(r#"{{"object":"error","message":"{long} prefill timed out"}}"#),
+        ];
+        for body in &named {
+            let event = parse(body.as_bytes()).and_then(|chunk| chunk.error).unwrap();
+            assert!(event.names_timeout, "{body}");
+            assert!(event.message.is_none_or(|text| text.len() <= MAX_TEXT), "{body}");
+            assert!(parse_error_body(body.as_bytes()).names_timeout, "{body}");
+        }
+        assert!(parse_error_body(format!("{long} prefill timeout").as_bytes()).names_timeout);
+        for body in [r#"{"error":{"message":"timeout"}}"#, r#"{"error":{"code":"prefill_failed"}}"#]
+        {
+            assert!(!parse_error_body(body.as_bytes()).names_timeout, "{body}");
+        }
+    }
 }

@@ -257,6 +257,6 @@ impl TimelineRecord {
     pub fn names_server_timeout(&self) -> bool {
         let inband = self.inband_error.as_ref().map(|inband| &inband.error);
         let errors = [self.http_error.as_ref(), inband];
-        self.status() == Some(504) || errors.into_iter().flatten().any(ErrorInfo::names_timeout)
+        self.status() == Some(504) || errors.into_iter().flatten().any(|error| error.names_timeout)
     }
 }

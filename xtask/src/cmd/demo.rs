@@ -94,17 +94,49 @@ fn ready_line(server: &mut Background) -> anyhow::Result<Option<String>> {
     Ok(first.filter(|line| line.contains("\"ready\":true")))
 }
 
+/// The demo's campaign without its agents, beside the run directory: a host that may not attach registers that
+/// nobody watches, instead of overriding what was registered.
+fn unobserved(run_dir: &Path) -> anyhow::Result<PathBuf> {
+    let demo = root().join("demo");
+    let text = std::fs::read_to_string(demo.join("campaign.toml"))?;
+    let path = run_dir.with_file_name("campaign-unobserved.toml");
+    std::fs::create_dir_all(path.parent().context("the run directory has no parent")?)?;
+    std::fs::write(&path, without_agents(&text, &demo))?;
+    Ok(path)
+}
+
+/// Drops the `[[agent]]` tables, which come last, and names the trace's files by their place in `demo`.
+fn without_agents(campaign: &str, demo: &Path) -> String {
+    let kept = campaign.split("[[agent]]").next().unwrap_or(campaign);
+    let at = |name: &str| format!("\"{}\"", demo.join(name).display());
+    kept.replace("\"trace.jsonl\"", &at("trace.jsonl"))
+        .replace("\"trace.origin.json\"", &at("trace.origin.json"))
+}
+
 fn run_campaign(args: &Args, run_dir: &Path, observed: bool) -> anyhow::Result<ExitCode> {
     let mut command = Command::new(binary("goodput"));
-    command.arg("run").arg("demo/campaign.toml").args(["--replace", "--run-dir"]).arg(run_dir);
+    let campaign = if observed { "demo/campaign.toml".into() } else { unobserved(run_dir)? };
+    command.arg("run").arg(campaign).args(["--replace", "--run-dir"]).arg(run_dir);
     command.current_dir(root());
     if args.quick {
         command.arg("--quick");
     }
-    if !observed {
-        command.arg("--without-agent");
-    }
     let status = command.status().context("cannot start goodput")?;
     let code = status.code().context("goodput was ended by a signal")?;
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(2)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_campaign_that_nobody_watches_lists_no_agent_and_keeps_its_files() {
+        let text = include_str!("../../../demo/campaign.toml");
+        let kept = without_agents(text, Path::new("/there"));
+        assert!(text.contains("[[agent]]") && !kept.contains("[[agent]]"));
+        assert!(kept.contains("path = \"/there/trace.jsonl\""), "{kept}");
+        assert!(kept.contains("origin = \"/there/trace.origin.json\""), "{kept}");
+        assert_eq!(kept.matches("[[backend]]").count(), text.matches("[[backend]]").count());
+    }
 }

@@ -1,0 +1,104 @@
+//! What holds for the whole campaign or for none of it: registration, phases, overrides.
+
+use super::code::{Code, Effect, Finding};
+use super::delivery::KernelState;
+use crate::evidence::Evidence;
+use crate::records::sha256_hex;
+use crate::rundir::{Override, SloFile};
+use crate::slo::{self, SloError};
+
+/// What must hold before any cell is looked at.
+pub(super) fn preconditions(evidence: &Evidence, kernel: KernelState) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let changed = [
+        (
+            "campaign.toml",
+            sha256_hex(evidence.campaign.bytes()),
+            &evidence.manifest.campaign_sha256,
+        ),
+        ("trace.jsonl", evidence.trace_sha256.clone(), &evidence.manifest.trace_sha256),
+    ];
+    for (file, now, then) in changed.into_iter().filter(|(_, now, then)| now != *then) {
+        let detail = format!("{file} hashes to {now}, the manifest says {then}");
+        found.push(Finding::new(Code::PreregChanged, "", detail));
+    }
+    if evidence.health.as_ref().is_none_or(|health| !health.ok) {
+        found.push(Finding::new(Code::MissingPhase, "", "phase 0 (health.json)"));
+    }
+    for arm in &evidence.campaign.keys().arm {
+        if !evidence.probes.contains_key(&arm.name) {
+            let detail = format!("phase 2 (probe/{}.json)", arm.name);
+            found.push(Finding::new(Code::MissingPhase, arm.name.clone(), detail));
+        }
+    }
+    if evidence.readiness.as_ref().is_none_or(Vec::is_empty) {
+        let detail = "readiness during the cells (health.jsonl)";
+        found.push(Finding::new(Code::MissingPhase, "", detail));
+    }
+    found.extend(slo(evidence));
+    found.extend(overrides(evidence));
+    if kernel == KernelState::NotObserved {
+        found.push(Finding::new(Code::KernelNotObserved, "", "no agent"));
+    }
+    found
+}
+
+/// `slo.json` decides what is good, so it is derived again from what it follows from.
+fn slo(evidence: &Evidence) -> Option<Finding> {
+    if !evidence.slo_recorded {
+        return Some(Finding::new(Code::MissingPhase, "", "the SLO (slo.json)"));
+    }
+    // Before the first repetition the longest answer is unknown, and nothing is claimed.
+    let largest = evidence.largest_output()?;
+    let (code, detail) =
+        match slo::derive(&evidence.campaign, largest, evidence.baseline.as_deref()) {
+            Ok(derived) if derived.same_bounds(&evidence.slo) => return None,
+            Ok(derived) => (
+                Code::PreregChanged,
+                format!(
+                    "slo.json says {}; campaign and baseline give {}",
+                    bounds(&evidence.slo),
+                    bounds(&derived)
+                ),
+            ),
+            Err(SloError::NoBaseline) => {
+                (Code::MissingPhase, "the baseline of the SLO (baseline/requests.jsonl)".to_owned())
+            }
+            Err(error) => (Code::PreregChanged, format!("slo.json has no basis: {error}")),
+        };
+    Some(Finding::new(code, "", detail))
+}
+
+fn bounds(slo: &SloFile) -> String {
+    format!("TTFT {} ns, TPOT {} ns, deadline {} ns", slo.ttft_ns, slo.tpot_ns, slo.deadline_ns)
+}
+
+/// What the command line asked for otherwise than the campaign. A reduced number of repetitions is made up for
+/// by continuing; a short probe is not repeated, and stays a footnote.
+fn overrides(evidence: &Evidence) -> Vec<Finding> {
+    let keys = evidence.campaign.keys();
+    let mut found = Vec::new();
+    if evidence.manifest.without_agent && !keys.agent.is_empty() {
+        let detail = format!("--without-agent; the campaign lists {} agents", keys.agent.len());
+        found.push(Finding::new(Code::Override, "", detail));
+    }
+    let registered = keys.load.repetitions as usize;
+    let cells = keys.arm.iter().flat_map(|arm| {
+        evidence.campaign.rates().into_iter().map(|rate| evidence.cell(&arm.name, rate).count())
+    });
+    let whole = cells.min().is_some_and(|least| least >= registered);
+    for setting in &evidence.manifest.overrides {
+        if let Override::Repetitions { asked, registered } = setting {
+            let effect = if whole { Effect::Info } else { Effect::AddReplicates };
+            let detail = format!("{asked} repetitions, the campaign says {registered}");
+            found.push(Finding { effect, ..Finding::new(Code::ReducedRun, "", detail) });
+        }
+    }
+    for probe in evidence.probes.values().filter(|probe| probe.seconds < keys.probe.seconds) {
+        let detail =
+            format!("a probe of {} s, the campaign says {} s", probe.seconds, keys.probe.seconds);
+        let finding = Finding::new(Code::ReducedRun, probe.arm.clone(), detail);
+        found.push(Finding { effect: Effect::Footnote, ..finding });
+    }
+    found
+}

@@ -10,6 +10,7 @@ pub mod flow;
 pub mod inflight;
 pub mod observation;
 pub mod privileges;
+pub mod read;
 pub mod selftest;
 pub mod sockdiag;
 pub mod source;

@@ -1,6 +1,7 @@
 //! Where segments come from: one trait, so that live eBPF, files and tests feed the same flows.
 
 pub mod foreign;
+pub mod pcap;
 pub mod tcx;
 
 use std::net::SocketAddr;

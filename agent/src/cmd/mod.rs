@@ -1,6 +1,7 @@
 //! The command line; one file per subcommand.
 
 mod doctor;
+mod read;
 mod run;
 mod selftest;
 
@@ -21,6 +22,8 @@ pub struct Cli {
 enum Subcommands {
     /// Watches endpoints and serves what it sees over HTTP
     Run(Box<run::RunArgs>),
+    /// Reads a pcap or pcapng file and says what its streams were like
+    Read(read::ReadArgs),
     /// Says what this host lacks for watching, and the line that gives it
     Doctor(doctor::DoctorArgs),
     /// Proves on this host that what the agent observes is what was sent
@@ -35,6 +38,7 @@ impl Cli {
     pub fn execute(&self) -> anyhow::Result<std::process::ExitCode> {
         match &self.command {
             Subcommands::Run(args) => run::execute(args),
+            Subcommands::Read(args) => read::execute(args),
             Subcommands::Doctor(args) => doctor::execute(args),
             Subcommands::Selftest(args) => selftest::execute(args),
         }

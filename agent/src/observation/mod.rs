@@ -4,7 +4,7 @@ mod outcome;
 mod row;
 
 pub use outcome::Outcome;
-pub use row::{KernelRow, SCHEMA};
+pub use row::{FILE_CLOCK, KernelRow, SCHEMA};
 
 use crate::endpoint::Role;
 use crate::flow::FinishedExchange;

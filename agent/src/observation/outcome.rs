@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::flow::FinishedExchange;
 
 /// Class of one request; names as in `docs/formats.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Good.

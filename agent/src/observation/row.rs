@@ -14,6 +14,9 @@ use crate::flow::Side;
 /// Name and version of the form.
 pub const SCHEMA: &str = "goodput.kernel/1";
 
+/// What rows and summaries say when their stamps come from a capture file.
+pub const FILE_CLOCK: &str = "file";
+
 /// One line of `kernel.jsonl`; keys are written in this order.
 #[derive(Clone, Debug, Serialize)]
 pub struct KernelRow {
@@ -55,6 +58,8 @@ pub struct KernelRow {
     retransmits: u64,
     adopted: bool,
     interface: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<&'static str>,
 }
 
 impl KernelRow {
@@ -106,7 +111,14 @@ impl KernelRow {
             retransmits: exchange.retransmits,
             adopted: exchange.adopted,
             interface: observation.interface.clone(),
+            clock: None,
         }
+    }
+
+    /// The same row, saying that its stamps are those of a capture file.
+    #[must_use]
+    pub fn on_file_clock(self) -> Self {
+        Self { clock: Some(FILE_CLOCK), ..self }
     }
 }
 

@@ -1,5 +1,10 @@
 //! `goodput-agent selftest` on this host.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers outside test functions fail their test by panicking"
+)]
+
 use std::process::Command;
 
 use agent::capture::tcx::preflight;

@@ -128,7 +128,7 @@ fn outcomes(row: &EndpointSummary) -> String {
     let counts = row.outcomes.iter().map(|(outcome, count)| {
         format!("{} {count}", name(outcome).unwrap_or_else(|| format!("{outcome:?}")))
     });
-    or_dash(counts.collect())
+    or_dash(&counts.collect::<Vec<_>>())
 }
 
 fn framing(row: &EndpointSummary) -> String {
@@ -137,10 +137,10 @@ fn framing(row: &EndpointSummary) -> String {
     let verdicts = verdicts.into_iter().filter(|(_, count)| *count > 0);
     let rules = it.rules.iter().map(|(rule, count)| format!("{rule} {count}"));
     let verdicts = verdicts.map(|(verdict, count)| format!("{verdict} {count}"));
-    or_dash(verdicts.chain(rules).collect())
+    or_dash(&verdicts.chain(rules).collect::<Vec<_>>())
 }
 
-fn or_dash(parts: Vec<String>) -> String {
+fn or_dash(parts: &[String]) -> String {
     if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
 }
 

@@ -43,8 +43,11 @@ fn pcapng(order: Order, packets: &[Scripted]) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// Stamp, interface name and bytes of every frame, and how reading ended.
-fn frames(bytes: &[u8]) -> (Vec<(Option<u64>, String, Vec<u8>)>, Result<(), Stop>) {
+/// Stamp, interface name and bytes of a frame.
+type Seen = (Option<u64>, String, Vec<u8>);
+
+/// Every frame, and how reading ended.
+fn frames(bytes: &[u8]) -> (Vec<Seen>, Result<(), Stop>) {
     let mut reader = Reader::open(bytes).unwrap();
     let mut frames = Vec::new();
     loop {

@@ -36,7 +36,10 @@ fn a_little_endian_microsecond_file_is_read_as_the_format_says() {
     assert!(end.is_ok());
 }
 
-fn one_interface(options: &[(u16, &[u8])]) -> Writer {
+/// Codes and values of an interface.
+type Options<'a> = &'a [(u16, &'a [u8])];
+
+fn one_interface(options: Options<'_>) -> Writer {
     let mut writer = Writer::pcapng(Order::Little, StampUnit::Micro, 0);
     writer.interface(LinkType::RAW, options);
     writer
@@ -55,7 +58,7 @@ fn enhanced(ticks: u64, more: &[u8]) -> Vec<u8> {
 #[test]
 fn resolution_and_offset_of_an_interface_make_its_stamps() {
     let offset = (-1_i64).to_le_bytes();
-    let cases: [(&[(u16, &[u8])], u64, u64); 6] = [
+    let cases: [(Options<'_>, u64, u64); 6] = [
         (&[], 5, 5_000),
         (&[(9, &[9])], 5, 5),
         (&[(9, &[0x81])], 3, 1_500_000_000),

@@ -7,17 +7,15 @@ use anyhow::{Context, bail};
 use crate::process::check;
 
 /// Makes sure that every command is there; pairs are command and package.
-pub(crate) fn ensure(needed: &[(&str, &str)]) -> anyhow::Result<()> {
-    let missing: Vec<&str> = needed
-        .iter()
-        .filter(|(command, _)| !present(command))
-        .map(|(_, package)| *package)
-        .collect();
+pub(crate) fn ensure(needed: &[(&str, &'static str)]) -> anyhow::Result<()> {
+    let missing = missing(needed);
     if missing.is_empty() {
         return Ok(());
     }
     let install = || {
         let mut apt = Command::new("apt-get");
+        // Some packages ask questions (wireshark-common: who may capture); nobody is there to answer.
+        apt.env("DEBIAN_FRONTEND", "noninteractive");
         apt.args(["install", "-y", "-q", "--no-install-recommends"]).args(&missing);
         check(&mut apt)
     };
@@ -27,6 +25,12 @@ pub(crate) fn ensure(needed: &[(&str, &str)]) -> anyhow::Result<()> {
             install()
         })
         .with_context(|| format!("mend: sudo apt-get install {}", missing.join(" ")))
+}
+
+/// Packages of those commands that are not there.
+pub(crate) fn missing(needed: &[(&str, &'static str)]) -> Vec<&'static str> {
+    let missing = needed.iter().filter(|(command, _)| !present(command));
+    missing.map(|(_, package)| *package).collect()
 }
 
 fn present(command: &str) -> bool {

@@ -7,8 +7,9 @@ use anyhow::Context;
 
 use crate::process::{cargo, check, display};
 
-/// Packages of Debian that the end-to-end tests use: command, package.
-const PACKAGES: [(&str, &str); 1] = [("ip", "iproute2")];
+/// Packages of Debian that the tests use: command, package.
+const PACKAGES: [(&str, &str); 3] =
+    [("ip", "iproute2"), ("tcpdump", "tcpdump"), ("tshark", "tshark")];
 
 /// Everything that must pass before a change lands; installs what it needs.
 #[derive(clap::Args)]
@@ -93,26 +94,14 @@ fn set_up(privileged: bool) -> anyhow::Result<()> {
             check(Command::new("rustup").args(["component", "add", "clippy", "rustfmt"]))?;
         }
     }
-    let missing: Vec<&str> = PACKAGES
-        .iter()
-        .filter(|(command, _)| !succeeds(probe(command)))
-        .map(|(_, package)| *package)
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
+    if privileged {
+        return crate::packages::ensure(&PACKAGES);
     }
-    if !privileged {
+    let missing = crate::packages::missing(&PACKAGES);
+    if !missing.is_empty() {
         eprintln!("missing: {0}; mend: sudo apt-get install {0}", missing.join(" "));
-        return Ok(());
     }
-    check(Command::new("apt-get").args(["update", "-q"]))?;
-    check(Command::new("apt-get").args(["install", "-y", "-q"]).args(missing))
-}
-
-fn probe(command: &str) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("command -v {command}")]);
-    shell
+    Ok(())
 }
 
 fn succeeds(mut command: Command) -> bool {

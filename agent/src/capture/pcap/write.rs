@@ -60,7 +60,8 @@ fn octets(address: IpAddr) -> [u8; 16] {
 pub fn link_frame(link: LinkType, ip: &[u8]) -> Vec<u8> {
     let v6 = ip.first().is_some_and(|first| first >> 4 == 6);
     let ethertype: [u8; 2] = if v6 { [0x86, 0xdd] } else { [0x08, 0x00] };
-    let family: u32 = if v6 { 10 } else { 2 };
+    // As on the BSDs, where such captures come from.
+    let family: u32 = if v6 { 24 } else { 2 };
     let header = match link {
         LinkType::ETHERNET => [&[2; 12][..], &ethertype].concat(),
         LinkType::LINUX_SLL => {

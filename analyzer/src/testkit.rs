@@ -389,7 +389,7 @@ fn readiness() -> Vec<ReadinessRow> {
         .collect()
 }
 
-fn health() -> HealthFile {
+pub(crate) fn health() -> HealthFile {
     let vip = |arm: &str| VipHealth {
         arm: arm.to_owned(),
         vip: "http://127.0.0.1:1".to_owned(),

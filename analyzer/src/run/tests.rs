@@ -4,9 +4,13 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use super::baseline::confirmed;
+use super::manifest::manifest;
 use super::prepare::Prepared;
 use super::{Existing, RunError, RunOptions, SilentReporter, prefix, run};
 use crate::campaign::Campaign;
+use crate::rundir::{Override, SloFile, write_json};
+use crate::testkit;
 
 const ROWS: &str = r#"{"timestamp": 0, "input_length": 1000, "output_length": 5, "hash_ids": [1, 2]}
 {"timestamp": 10, "input_length": 900, "output_length": 7, "hash_ids": [1, 3]}
@@ -17,7 +21,7 @@ const ROWS: &str = r#"{"timestamp": 0, "input_length": 1000, "output_length": 5,
 /// A campaign whose VIPs are `vip`, with its trace, in `dir`.
 fn campaign(dir: &Path, vip: &str) -> std::path::PathBuf {
     std::fs::write(dir.join("trace.jsonl"), ROWS).unwrap();
-    let text = crate::testkit::CAMPAIGN
+    let text = testkit::CAMPAIGN
         .replace("127.0.0.1:1\"", &format!("{vip}\""))
         .replace("target/run", dir.join("run").to_str().unwrap());
     let path = dir.join("campaign.toml");
@@ -77,6 +81,53 @@ fn a_directory_that_is_no_run_is_never_touched_and_a_run_only_when_told() {
     let refused = attempt(&path, RunOptions::default());
     assert!(message(&refused).contains("--resume"), "{refused}");
     assert!(root.join("precious").exists());
+}
+
+fn prepared(dir: &Path, options: RunOptions) -> Prepared {
+    let path = campaign(dir, &closed_port());
+    Prepared::new(Campaign::load(&path).unwrap(), options).unwrap()
+}
+
+#[test]
+fn what_a_run_is_begun_with_below_the_campaign_stays_on_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let overrides = |options| {
+        let prepared = prepared(dir.path(), options);
+        manifest(&prepared, &testkit::health()).unwrap()
+    };
+    let quick = RunOptions {
+        repetitions: Some(1),
+        probe_seconds: Some(2.0),
+        without_agent: true,
+        ..RunOptions::default()
+    };
+    let begun = overrides(quick);
+    assert_eq!(
+        begun.overrides,
+        [
+            Override::Repetitions { asked: 1, registered: 5 },
+            Override::ProbeSeconds { asked: 2.0, registered: 10.0 },
+            Override::WithoutAgent { agents: 1 },
+        ]
+    );
+    let more = RunOptions { repetitions: Some(9), ..RunOptions::default() };
+    assert_eq!(overrides(more).overrides, []);
+    write_json(&dir.path().join("run/manifest.json"), &begun).unwrap();
+    let resumed = RunOptions { existing: Existing::Resume, ..RunOptions::default() };
+    assert_eq!(overrides(resumed).overrides, begun.overrides, "continuing forgot its beginning");
+}
+
+#[test]
+fn a_run_is_not_continued_under_another_slo() {
+    let dir = tempfile::tempdir().unwrap();
+    let prepared = prepared(dir.path(), RunOptions::default());
+    let largest = prepared.trace.largest_output();
+    let slo = crate::slo::derive(&prepared.campaign, largest, None).unwrap();
+    assert_eq!(confirmed(&prepared, slo.clone()).unwrap(), slo);
+    let edited = SloFile { ttft_ns: slo.ttft_ns * 10, ..slo };
+    let refused = confirmed(&prepared, edited).unwrap_err();
+    assert!(matches!(refused, RunError::ResumeDiffers { .. }), "{refused}");
+    assert!(message(&refused).contains("slo.json"), "{refused}");
 }
 
 #[test]

@@ -467,6 +467,24 @@ fn an_slo_that_does_not_follow_from_campaign_and_baseline_discards_everything() 
     assert_finding(&judge(&absent), Code::MissingPhase, "slo.json");
 }
 
+#[test]
+fn what_is_gone_from_the_disk_is_reported_with_its_code() {
+    let dir = tempfile::tempdir().unwrap();
+    testkit::write(&evidence(), dir.path());
+    let verdict = || crate::run::analyze_dir(dir.path()).unwrap().verdict;
+    assert_eq!(verdict().verdict, Verdict::Publishable, "{:#?}", verdict().findings);
+    let cell = dir.path().join("aware-r20");
+    std::fs::rename(cell.join("rep5"), cell.join("rep7")).unwrap();
+    assert_finding(&verdict(), Code::RecordsDisagree, "run.json is of repetition 5");
+    assert_finding(&verdict(), Code::MissingCell, "rep5, rep6 without a record, rep7 has one");
+    std::fs::remove_file(cell.join("rep1/kernel.jsonl")).unwrap();
+    assert_finding(&verdict(), Code::KernelIncomplete, "0 observations in kernel.jsonl, 200");
+    for (file, part) in [("slo.json", "slo.json"), ("health.jsonl", "health.jsonl")] {
+        std::fs::remove_file(dir.path().join(file)).unwrap();
+        assert_finding(&verdict(), Code::MissingPhase, part);
+    }
+}
+
 /// The run with an SLO of 3 x TTFT and 2 x TPOT of 100 baseline requests of 100 ms and 10 ms.
 fn derived() -> Evidence {
     let mut evidence = evidence();

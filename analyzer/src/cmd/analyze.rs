@@ -8,10 +8,16 @@ use analyzer::report::summary;
 use analyzer::run::analyze_dir;
 use analyzer::rundir::to_json;
 
+const EXAMPLES: &str = "Examples:
+  goodput analyze runs/2026-11-30
+  goodput analyze runs/2026-11-30 --json | jq .arms";
+
 /// Arguments of `goodput analyze`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The run directory
+    #[arg(value_name = "DIR")]
     run_dir: PathBuf,
     /// Print analysis.json
     #[arg(long)]

@@ -7,8 +7,15 @@ use std::process::ExitCode;
 use analyzer::run::check_health;
 use analyzer::rundir::to_json;
 
+const EXAMPLES: &str = "Examples:
+  goodput health campaign.toml
+  goodput health campaign.toml --json | jq '.vips[] | select(.ok | not)'
+
+Exit codes: 0 everything answers, 1 something does not, 2 bad input.";
+
 /// Arguments of `goodput health`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The campaign file
     campaign: PathBuf,

@@ -63,3 +63,24 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         ExitCode::from(EXIT_BAD_INPUT)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn every_command_shows_examples() {
+        let mut cli = Cli::command();
+        cli.clone().debug_assert();
+        cli.build();
+        let commands: Vec<_> = cli.get_subcommands().filter(|it| it.get_name() != "help").collect();
+        assert!(!commands.is_empty());
+        for command in commands {
+            let help = command.clone().render_long_help().to_string();
+            let name = command.get_name();
+            assert!(help.contains(&format!("Examples:\n  goodput {name} ")), "{name}: {help}");
+        }
+    }
+}

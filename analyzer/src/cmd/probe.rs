@@ -10,13 +10,20 @@ use analyzer::rundir::{Concentration, ProbeFile, to_json};
 use super::campaign_progress::CampaignProgress;
 use super::signals::StopOnSignal;
 
+const EXAMPLES: &str = "Examples:
+  goodput probe campaign.toml --run-dir probes/monday
+  goodput probe campaign.toml --run-dir probes/monday --replace --json
+
+Exit codes: 0 every arm is in the mode that it expects, 1 one is not, 2 bad input.";
+
 /// Arguments of `goodput probe`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The campaign file
     campaign: PathBuf,
     /// Directory for the records [default: the campaign's run directory]
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
     /// Remove the run that is in that directory
     #[arg(long)]

@@ -20,8 +20,14 @@ use super::signals::StopOnSignal;
 const NS_PER_MS: u64 = 1_000_000;
 const ARM: &str = "replay";
 
+const EXAMPLES: &str = r"Examples:
+  goodput replay --url http://10.0.0.10:8000 --trace trace.jsonl --rate 20 --out records/rr20
+  goodput replay --url http://10.0.0.10:8000 --trace prompts.jsonl --rate 5 --requests 100 \
+    --arrivals poisson --out records/p5 --json";
+
 /// Arguments of `goodput replay`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Base URL of the gateway's virtual service, for example <http://10.0.0.1:8000>
     #[arg(long)]

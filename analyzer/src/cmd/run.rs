@@ -13,16 +13,26 @@ use super::signals::StopOnSignal;
 const QUICK_REPETITIONS: u32 = 1;
 const QUICK_PROBE_SECONDS: f64 = 2.0;
 
+const EXAMPLES: &str = "Examples:
+  goodput run campaign.toml
+  goodput run campaign.toml --quick --replace       one repetition, to see that everything answers
+  goodput run campaign.toml --resume                after Ctrl-C or a crash
+  goodput run campaign.toml --resume --repetitions 9
+  goodput run campaign.toml --json | jq -r .verdict
+
+Exit codes: 0 a verdict other than DISCARDED, 1 DISCARDED, 2 bad input, 128 + signal when interrupted.";
+
 /// Arguments of `goodput run`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The campaign file; demo/campaign.toml is a commented example
     campaign: PathBuf,
     /// Run directory [default: the campaign's]
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
     /// Repetitions of each cell to have at the end [default: the campaign's]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
     /// Remove the run that is in the run directory
     #[arg(long, conflicts_with = "resume")]

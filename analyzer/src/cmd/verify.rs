@@ -7,10 +7,18 @@ use analyzer::run::analyze_dir;
 
 use super::judged;
 
+const EXAMPLES: &str = "Examples:
+  goodput verify runs/2026-11-30
+  goodput verify runs/2026-11-30 --json | jq -r '.findings[].code'
+
+Exit codes: 0 a verdict other than DISCARDED, 1 DISCARDED, 2 bad input.";
+
 /// Arguments of `goodput verify`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The run directory
+    #[arg(value_name = "DIR")]
     run_dir: PathBuf,
     /// Print verdict.json
     #[arg(long)]

@@ -9,6 +9,7 @@ pub mod control;
 pub mod evidence;
 pub mod gateway;
 pub mod health;
+pub mod input;
 pub mod join;
 pub mod outcome;
 pub mod probe;

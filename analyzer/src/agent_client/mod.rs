@@ -4,16 +4,26 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::Method;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::campaign::AgentKeys;
 use crate::control::{Call, Control, ControlError};
-use crate::records::AgentRecord;
+use crate::records::{AgentRecord, Versioned, check_lines};
+use crate::rundir::{InflightRow, KernelRow};
 
 /// How long an agent waits for requests still in flight when a window closes.
 const DRAIN: Duration = Duration::from_millis(200);
 /// Reason of a window whose agent stopped answering.
 const UNREACHABLE: &str = "agent_unreachable";
+/// Reason of a window that the agent did not open: it keeps as many as it can.
+const REFUSED: &str = "agent_refused_window";
+/// Reason of a window whose rows are not what the agent's API promises.
+const BAD_ANSWER: &str = "agent_bad_answer";
+/// Reason of a window whose rows found no room in the run directory.
+const NOT_WRITTEN: &str = "rows_not_written";
+/// More than an agent keeps of one window.
+const MAX_ROWS_BYTES: usize = 1024 * 1024 * 1024;
 
 /// One agent.
 #[derive(Debug)]
@@ -22,10 +32,10 @@ pub struct Agent<'a> {
     token: Option<String>,
 }
 
-/// A window of one agent; `None` when it could not be opened.
+/// A window of one agent, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    id: Option<String>,
+    id: Result<String, &'static str>,
 }
 
 /// Where a window's rows are written.
@@ -63,44 +73,55 @@ impl<'a> Agent<'a> {
     #[must_use]
     pub fn open(&self, control: &Control, label: &str) -> Window {
         let call = self.call(Method::POST, "/v1/windows", Some(json!({ "label": label })));
-        let answer = control.json(&call).ok();
-        Window { id: answer.and_then(|answer| text(&answer["window_id"])) }
+        let id = match control.json(&call) {
+            Ok(answer) => text(&answer["window_id"]).ok_or(BAD_ANSWER),
+            Err(error) => Err(reason(&error)),
+        };
+        Window { id }
     }
 
     /// Closes a window, writes its rows and frees it. Whatever fails makes the account incomplete.
     #[must_use]
     pub fn close(&self, control: &Control, window: &Window, files: Files<'_>) -> AgentRecord {
-        let Some(id) = &window.id else { return self.lost(None) };
+        let id = match &window.id {
+            Ok(id) => id,
+            Err(reason) => return self.lost(None, reason),
+        };
         let path = format!("/v1/windows/{id}/close");
         let mut call =
             self.call(Method::POST, &path, Some(json!({ "drain_ms": DRAIN.as_millis() })));
         call.patience = DRAIN;
-        let Ok(account) = control.json(&call) else { return self.lost(Some(id)) };
+        let account = match control.json(&call) {
+            Ok(account) => account,
+            Err(error) => return self.lost(Some(id), reason(&error)),
+        };
         let mut record = self.record(id, &account);
-        for (what, path) in [("observations", files.kernel), ("inflight", files.inflight)] {
-            if self.fetch(control, id, what, path).is_err() {
-                record.complete = false;
-                record.reasons.push(UNREACHABLE.to_owned());
-            }
+        let fetched = [
+            self.fetch::<KernelRow>(control, id, "observations", files.kernel),
+            self.fetch::<InflightRow>(control, id, "inflight", files.inflight),
+        ];
+        for reason in fetched.into_iter().filter_map(Result::err) {
+            record.complete = false;
+            record.reasons.push(reason.to_owned());
         }
-        // A window that stays is freed by the agent's own limit; the rows are already here.
+        // A window that stays gives way once its lease has run out; the rows are already here.
         let _ = control.call(&self.call(Method::DELETE, &format!("/v1/windows/{id}"), None));
         record
     }
 
-    fn fetch(
+    /// Writes down what can be read again; anything else would make the whole run directory unreadable.
+    fn fetch<T: DeserializeOwned + Versioned>(
         &self,
         control: &Control,
         id: &str,
         what: &str,
         path: &Path,
-    ) -> Result<(), Box<dyn std::error::Error>> {
-        let rows = control.expect_ok(&self.call(
-            Method::GET,
-            &format!("/v1/windows/{id}/{what}"),
-            None,
-        ))?;
-        Ok(std::fs::write(path, rows)?)
+    ) -> Result<(), &'static str> {
+        let mut call = self.call(Method::GET, &format!("/v1/windows/{id}/{what}"), None);
+        call.limit = Some(MAX_ROWS_BYTES);
+        let rows = control.expect_ok(&call).map_err(|error| reason(&error))?;
+        check_lines::<T>(rows.as_bytes(), path).map_err(|_| BAD_ANSWER)?;
+        std::fs::write(path, rows).map_err(|_| NOT_WRITTEN)
     }
 
     fn record(&self, id: &str, account: &Value) -> AgentRecord {
@@ -115,16 +136,16 @@ impl<'a> Agent<'a> {
                 .flatten()
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
-            ..self.lost(Some(id))
+            ..self.lost(Some(id), UNREACHABLE)
         }
     }
 
-    fn lost(&self, id: Option<&str>) -> AgentRecord {
+    fn lost(&self, id: Option<&str>, reason: &str) -> AgentRecord {
         AgentRecord {
             name: self.keys.name.clone(),
             url: self.keys.url.clone(),
             complete: false,
-            reasons: vec![UNREACHABLE.to_owned()],
+            reasons: vec![reason.to_owned()],
             window_id: id.map(str::to_owned),
             observations: None,
             counters: std::collections::BTreeMap::new(),
@@ -134,7 +155,15 @@ impl<'a> Agent<'a> {
     fn call(&self, method: Method, path: &str, body: Option<Value>) -> Call<'_> {
         let url = format!("{}{path}", self.keys.url.trim_end_matches('/'));
         let token = self.token.as_deref();
-        Call { method, url, token, body, patience: Duration::ZERO }
+        Call { method, url, token, body, ..Call::default() }
+    }
+}
+
+fn reason(error: &ControlError) -> &'static str {
+    match error {
+        ControlError::Start(_) | ControlError::NoAnswer { .. } => UNREACHABLE,
+        ControlError::Status { .. } => REFUSED,
+        ControlError::Content { .. } | ControlError::TooLarge { .. } => BAD_ANSWER,
     }
 }
 

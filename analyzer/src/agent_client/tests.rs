@@ -6,6 +6,16 @@ use std::thread::JoinHandle;
 
 use super::*;
 
+const KERNEL: &str = concat!(
+    r#"{"schema":"goodput.kernel/1","trace_id":null,"endpoint":"127.0.0.1:1","leg":"client"}"#,
+    "\n"
+);
+const INFLIGHT: &str = concat!(
+    r#"{"schema":"goodput.inflight/1","start_ns":1,"end_ns":2,"endpoint":"127.0.0.1:1","#,
+    r#""role":"vip","requests_mean":0.5,"requests_peak":1,"source":"packets"}"#,
+    "\n"
+);
+
 /// Answers one connection after the other; gives the request lines it saw, with the authorization.
 fn scripted(answers: &'static [(u16, &'static str)]) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -56,8 +66,8 @@ fn a_window_is_opened_closed_fetched_and_freed() {
     let answers: &[(u16, &str)] = Box::leak(Box::new([
         (201, r#"{"window_id":4,"opened_ns":1}"#),
         (200, account),
-        (200, "{\"k\":1}\n"),
-        (200, "{\"i\":1}\n"),
+        (200, KERNEL),
+        (200, INFLIGHT),
         (204, ""),
     ]));
     let (url, server) = scripted(answers);
@@ -74,8 +84,8 @@ fn a_window_is_opened_closed_fetched_and_freed() {
         (vec!["ring_full".to_owned()], Some("4".to_owned()))
     );
     assert_eq!(record.counters["endpoint_packets"], 7);
-    assert_eq!(std::fs::read_to_string(kernel).unwrap(), "{\"k\":1}\n");
-    assert_eq!(std::fs::read_to_string(inflight).unwrap(), "{\"i\":1}\n");
+    assert_eq!(std::fs::read_to_string(kernel).unwrap(), KERNEL);
+    assert_eq!(std::fs::read_to_string(inflight).unwrap(), INFLIGHT);
     let seen = server.join().unwrap();
     let lines: Vec<&str> = seen.iter().map(|seen| seen.split('|').next().unwrap()).collect();
     assert_eq!(
@@ -111,4 +121,37 @@ fn an_agent_that_dies_leaves_an_incomplete_account_and_no_error() {
     let never = agent.close(&control, &agent.open(&control, "label"), files);
     assert_eq!((never.window_id, never.reasons), (None, vec!["agent_unreachable".to_owned()]));
     assert!(agent.status(&control).unwrap_err().to_string().contains("start the service"));
+}
+
+#[test]
+fn rows_that_could_not_be_read_again_are_not_written() {
+    let (url, server) = scripted(&[
+        (201, r#"{"window_id":"w1","opened_ns":1}"#),
+        (200, r#"{"complete":true,"reasons":[],"observations":1,"counters":{}}"#),
+        (200, "garbage\n"),
+        (200, INFLIGHT),
+        (204, ""),
+    ]);
+    let (keys, control) = (keys(&url), Control::new().unwrap());
+    let agent = Agent::new(&keys, None);
+    let dir = tempfile::tempdir().unwrap();
+    let (kernel, inflight) = (dir.path().join("k"), dir.path().join("i"));
+    let window = agent.open(&control, "label");
+    let record = agent.close(&control, &window, Files { kernel: &kernel, inflight: &inflight });
+    assert_eq!((record.complete, record.reasons), (false, vec!["agent_bad_answer".to_owned()]));
+    assert!(!kernel.exists() && inflight.exists());
+    server.join().unwrap();
+}
+
+#[test]
+fn a_window_that_is_refused_is_named_so() {
+    let (url, server) = scripted(&[(409, r#"{"error":"16 windows are kept already"}"#)]);
+    let (keys, control) = (keys(&url), Control::new().unwrap());
+    let agent = Agent::new(&keys, None);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rows");
+    let window = agent.open(&control, "label");
+    let record = agent.close(&control, &window, Files { kernel: &path, inflight: &path });
+    assert_eq!((record.complete, record.reasons), (false, vec!["agent_refused_window".to_owned()]));
+    server.join().unwrap();
 }

@@ -27,7 +27,7 @@ impl Campaign {
     /// # Errors
     /// [`CampaignError`], which names the file, the line and the mend.
     pub fn load(path: &Path) -> Result<Self, CampaignError> {
-        let bytes = std::fs::read(path)
+        let bytes = crate::input::read_regular(path)
             .map_err(|source| CampaignError::Io { path: path.to_owned(), source })?;
         Self::parse(bytes, path)
     }

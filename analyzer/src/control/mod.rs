@@ -9,6 +9,9 @@ use tokio::runtime::Runtime;
 /// A call that answers later than this counts as no answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// More than this is no answer to a call of the control plane, and would only fill memory.
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+
 /// Why a call gave nothing to use.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
@@ -22,6 +25,14 @@ pub enum ControlError {
         url: String,
         /// Why.
         why: String,
+    },
+    /// The answer does not end.
+    #[error("{url}: the answer is larger than {limit} bytes; is this the right URL?")]
+    TooLarge {
+        /// As called.
+        url: String,
+        /// Bytes that were read before giving up.
+        limit: usize,
     },
     /// Another status than the call promises.
     #[error("{url}: status {status}: {body}")]
@@ -65,6 +76,8 @@ pub struct Call<'a> {
     pub body: Option<Value>,
     /// Added to the client's own patience, for calls that wait on purpose.
     pub patience: Duration,
+    /// Largest body that is read, bytes, instead of the client's own limit.
+    pub limit: Option<usize>,
 }
 
 impl<'a> Call<'a> {
@@ -112,15 +125,11 @@ impl Control {
     /// Makes a call; any status is an answer.
     ///
     /// # Errors
-    /// [`ControlError::NoAnswer`].
+    /// [`ControlError::NoAnswer`] or [`ControlError::TooLarge`].
     pub fn call(&self, call: &Call<'_>) -> Result<Answer, ControlError> {
-        let no_answer = |error: reqwest::Error| ControlError::NoAnswer {
-            url: call.url.clone(),
-            why: root_cause(&error),
-        };
         self.runtime.block_on(async {
-            let response = self.request(call).send().await.map_err(no_answer)?;
-            read(response).await.map_err(no_answer)
+            let response = self.request(call).send().await;
+            read(call, response.map_err(|error| no_answer(call, &error))?).await
         })
     }
 
@@ -165,8 +174,21 @@ impl Control {
     }
 }
 
-async fn read(response: Response) -> Result<Answer, reqwest::Error> {
-    Ok(Answer { status: response.status().as_u16(), body: response.text().await? })
+async fn read(call: &Call<'_>, mut response: Response) -> Result<Answer, ControlError> {
+    let limit = call.limit.unwrap_or(MAX_BODY_BYTES);
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| no_answer(call, &error))? {
+        if body.len() + piece.len() > limit {
+            return Err(ControlError::TooLarge { url: call.url.clone(), limit });
+        }
+        body.extend_from_slice(&piece);
+    }
+    let body = String::from_utf8_lossy(&body).into_owned();
+    Ok(Answer { status: response.status().as_u16(), body })
+}
+
+fn no_answer(call: &Call<'_>, error: &reqwest::Error) -> ControlError {
+    ControlError::NoAnswer { url: call.url.clone(), why: root_cause(error) }
 }
 
 /// reqwest's own message repeats the URL; the innermost cause is what helps.

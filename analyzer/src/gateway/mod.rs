@@ -94,7 +94,7 @@ impl Gateway<'_> {
             return text.map(Some).map_err(|error| error.to_string());
         }
         let path = self.directory.join(log);
-        match std::fs::read(&path) {
+        match crate::input::read_regular(&path) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
             Err(error) => Err(format!("{}: {error}", path.display())),
         }

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
+use crate::input::read_regular;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -118,7 +119,25 @@ pub struct Lines<T> {
 /// # Errors
 /// Every [`RecordError`]. A torn last line is no error.
 pub fn read_lines<T: DeserializeOwned + Versioned>(path: &Path) -> Result<Lines<T>, RecordError> {
-    let bytes = std::fs::read(path).map_err(|cause| RecordError::io(path, cause))?;
+    let bytes = read_regular(path).map_err(|cause| RecordError::io(path, cause))?;
+    parse_lines(&bytes, path)
+}
+
+/// Whether `bytes`, which are to be written to `path`, could be read from there again.
+///
+/// # Errors
+/// Every [`RecordError`] but [`RecordError::Io`].
+pub fn check_lines<T: DeserializeOwned + Versioned>(
+    bytes: &[u8],
+    path: &Path,
+) -> Result<(), RecordError> {
+    parse_lines::<T>(bytes, path).map(drop)
+}
+
+fn parse_lines<T: DeserializeOwned + Versioned>(
+    bytes: &[u8],
+    path: &Path,
+) -> Result<Lines<T>, RecordError> {
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     let mut records = Vec::new();
     for (index, line) in bytes[..whole].split_inclusive(|&byte| byte == b'\n').enumerate() {

@@ -9,7 +9,7 @@ mod request;
 mod run;
 mod schedule;
 
-pub use lines::{LineWriter, Lines, RecordError, Versioned, read_lines};
+pub use lines::{LineWriter, Lines, RecordError, Versioned, check_lines, read_lines};
 pub use pace::{Pace, PaceFigures};
 pub use request::{FramingVerdict, RequestRecord, StampSource, TokensSource, TpotUndefined};
 pub use run::{AgentRecord, RunRecord};

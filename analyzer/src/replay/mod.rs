@@ -8,6 +8,7 @@ mod client;
 mod config;
 mod connection;
 mod error;
+mod exhausted;
 mod ledger;
 mod progress;
 mod receive;

@@ -14,6 +14,7 @@ use protocol::Nanos;
 use super::config::RequestLimits;
 use super::connection::{Connection, Instruments, Next, Phase};
 use super::error::ReplayError;
+use super::exhausted::exhausted;
 use super::record::{of_connection, without_connection};
 use super::source::{Prepared, Source};
 use super::timers::{Due, Timers};
@@ -132,9 +133,14 @@ impl<'a> Worker<'a> {
             }
             Err((Prepared { index, trace_id, planned, .. }, error)) => {
                 let key = (index, trace_id, planned);
-                let (now, detail) = (self.now(), error.to_string());
-                let class = Class::ConnectError;
-                sink(without_connection(key, Some(dispatched), now, class, &detail));
+                let now = self.now();
+                sink(match exhausted(&error) {
+                    Some(what) => without_connection(key, None, now, Class::CancelledByTool, &what),
+                    None => {
+                        let (class, detail) = (Class::ConnectError, error.to_string());
+                        without_connection(key, Some(dispatched), now, class, &detail)
+                    }
+                });
             }
         }
         Ok(())

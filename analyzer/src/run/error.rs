@@ -85,9 +85,24 @@ pub enum RunError {
         path: PathBuf,
     },
     /// The run directory is somebody else's.
-    #[error("{path}: not empty and not a run directory, so nothing in it is touched; give another --run-dir", path = path.display())]
+    #[error(
+        "{path}: {}, so nothing in it is touched; give another --run-dir",
+        stranger.as_ref().map_or_else(
+            || "not empty, and its manifest.json is absent or none of a run".to_owned(),
+            |it| format!("holds {}, which no run writes", it.display())
+        ),
+        path = path.display()
+    )]
     Foreign {
         /// The directory.
+        path: PathBuf,
+        /// The first entry that no run writes.
+        stranger: Option<PathBuf>,
+    },
+    /// The run directory has no name of its own.
+    #[error("run directory \"{path}\": a run needs a directory of its own; name one, for example --run-dir runs/monday", path = path.display())]
+    Unnamed {
+        /// As given.
         path: PathBuf,
     },
     /// `--resume` with another campaign.

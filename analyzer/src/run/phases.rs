@@ -21,7 +21,8 @@ use crate::health::{Readiness, ReadinessTarget, Vip, check};
 use crate::probe::concentration;
 use crate::records::{Versioned as _, read_lines};
 use crate::rundir::{
-    InflightRow, Manifest, ProbeFile, SloFile, TargetKind, read_json, read_optional, write_json,
+    InflightRow, Manifest, ProbeFile, RunDir, SloFile, TargetKind, read_json, read_optional,
+    remove_run, write_json,
 };
 
 /// Runs a campaign to its verdict.
@@ -39,7 +40,8 @@ pub fn run(
     let (agents, slo) = preregister(&prepared, &clock, stop, reporter)?;
     let bench = Bench { prepared: &prepared, agents: &agents, slo: &slo, clock: &clock, stop };
     let path = prepared.dir.file("health.jsonl");
-    let readiness = Readiness::start(&path, readiness_targets(&prepared), Arc::new(clock))?;
+    let watch: Arc<dyn Clock> = Arc::new(clock);
+    let readiness = Readiness::start(&path, readiness_targets(&prepared), &watch)?;
     let measured = probes(&bench, reporter).and_then(|()| cells(&bench, reporter));
     readiness.finish()?;
     measured?;
@@ -164,17 +166,31 @@ fn register(
         return if same { Ok(()) } else { Err(RunError::ResumeDiffers { path: root.to_owned() }) };
     }
     if root.exists() {
-        std::fs::remove_dir_all(root).map_err(RunError::io(root))?;
+        remove_run(root).map_err(RunError::io(root))?;
     }
-    std::fs::create_dir_all(root).map_err(RunError::io(root))?;
+    put_down(prepared, health, &manifest)
+}
+
+/// The directory appears with everything in it, or not at all: half of it would be nobody's to continue
+/// or to remove.
+fn put_down(prepared: &Prepared, health: &HealthFile, manifest: &Manifest) -> Result<(), RunError> {
+    let root = prepared.dir.root();
+    let mut name = root.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    let partial = RunDir::new(&root.with_file_name(name));
+    if partial.root().exists() {
+        remove_run(partial.root()).map_err(RunError::io(partial.root()))?;
+    }
+    std::fs::create_dir_all(partial.root()).map_err(RunError::io(partial.root()))?;
     for (name, bytes) in
         [("campaign.toml", prepared.campaign.bytes()), ("trace.jsonl", &prepared.trace_lines)]
     {
-        let path = dir.file(name);
+        let path = partial.file(name);
         std::fs::write(&path, bytes).map_err(RunError::io(&path))?;
     }
-    write_json(&dir.file("health.json"), health)?;
-    Ok(write_json(&dir.file("manifest.json"), &manifest)?)
+    write_json(&partial.file("health.json"), health)?;
+    write_json(&partial.file("manifest.json"), manifest)?;
+    std::fs::rename(partial.root(), root).map_err(RunError::io(root))
 }
 
 fn slo(

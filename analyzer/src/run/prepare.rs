@@ -6,10 +6,11 @@ use crate::agent_client::Agent;
 use crate::campaign::{Api as ApiKey, ArmKeys, Arrivals as ArrivalsKey, Campaign, LengthControl};
 use crate::control::Control;
 use crate::gateway::Gateway;
+use crate::input::read_regular;
 use crate::prompt::{Api, BodyOptions};
 use crate::replay::{BearerToken, Target};
 use crate::run::RunError;
-use crate::rundir::RunDir;
+use crate::rundir::{Manifest, RunDir, read_json, strangers};
 use crate::schedule::{Arrivals, Plan, Schedule, build};
 use crate::trace::{LoadOptions, Trace, load};
 
@@ -161,17 +162,30 @@ impl Prepared {
 
     fn check_dir(&self) -> Result<(), RunError> {
         let root = self.dir.root();
-        let Ok(mut entries) = std::fs::read_dir(root) else { return Ok(()) };
-        if entries.next().is_none() {
-            return Ok(());
+        if root.file_name().is_none() {
+            return Err(RunError::Unnamed { path: root.to_owned() });
         }
-        if !self.dir.file("manifest.json").is_file() {
-            return Err(RunError::Foreign { path: root.to_owned() });
+        match std::fs::read_dir(root).map(|mut entries| entries.next().is_none()) {
+            Ok(true) => return Ok(()),
+            Ok(false) => self.check_run()?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(RunError::io(root)(error)),
         }
         match self.options.existing {
             Existing::Refuse => Err(RunError::Exists { path: root.to_owned() }),
             Existing::Replace | Existing::Resume => Ok(()),
         }
+    }
+
+    /// The directory holds a run and nothing else: a manifest that other programs name alike is none.
+    fn check_run(&self) -> Result<(), RunError> {
+        let root = self.dir.root();
+        let strangers = strangers(root).map_err(RunError::io(root))?;
+        let known = read_json::<Manifest>(&self.dir.file("manifest.json")).is_ok();
+        if known && strangers.is_empty() {
+            return Ok(());
+        }
+        Err(RunError::Foreign { path: root.to_owned(), stranger: strangers.into_iter().next() })
     }
 }
 
@@ -204,7 +218,7 @@ fn origin(campaign: &Campaign) -> Result<Option<serde_json::Value>, RunError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, RunError> {
-    std::fs::read(path).map_err(RunError::io(path))
+    read_regular(path).map_err(RunError::io(path))
 }
 
 /// The content of a token file for control calls; the reader of bearer tokens has checked its form.

@@ -68,19 +68,56 @@ fn a_bad_trace_is_named_with_its_line_and_nothing_is_written() {
     assert!(!dir.path().join("run").exists());
 }
 
+/// What a run has put down at `root` before its first measured request.
+fn registered(path: &Path, root: &Path) {
+    let prepared = Prepared::new(Campaign::load(path).unwrap(), RunOptions::default()).unwrap();
+    let health = crate::testkit::health();
+    let manifest = super::manifest::manifest(&prepared, &health).unwrap();
+    std::fs::create_dir(root).unwrap();
+    crate::rundir::write_json(&root.join("manifest.json"), &manifest).unwrap();
+}
+
 #[test]
-fn a_directory_that_is_no_run_is_never_touched_and_a_run_only_when_told() {
+fn a_directory_that_is_no_run_is_never_touched() {
     let dir = tempfile::tempdir().unwrap();
     let path = campaign(dir.path(), &closed_port());
     let root = dir.path().join("run");
+    let replace = RunOptions { existing: Existing::Replace, ..RunOptions::default() };
     std::fs::create_dir(&root).unwrap();
     std::fs::write(root.join("precious"), "").unwrap();
-    let replace = RunOptions { existing: Existing::Replace, ..RunOptions::default() };
-    assert!(matches!(attempt(&path, replace), RunError::Foreign { .. }));
-    std::fs::write(root.join("manifest.json"), "{}").unwrap();
+    assert!(matches!(attempt(&path, replace.clone()), RunError::Foreign { .. }));
+    std::fs::remove_file(root.join("precious")).unwrap();
+    // Extensions of browsers and packages of other languages have a file of this name, too.
+    std::fs::write(root.join("manifest.json"), r#"{"name": "my-extension"}"#).unwrap();
+    assert!(matches!(attempt(&path, replace), RunError::Foreign { stranger: None, .. }));
+}
+
+#[test]
+fn a_run_is_replaced_only_when_told_and_only_without_strangers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = campaign(dir.path(), &closed_port());
+    let root = dir.path().join("run");
+    registered(&path, &root);
     let refused = attempt(&path, RunOptions::default());
     assert!(message(&refused).contains("--resume"), "{refused}");
-    assert!(root.join("precious").exists());
+    let replace = RunOptions { existing: Existing::Replace, ..RunOptions::default() };
+    // Accepted: what stops it now is the VIP.
+    assert!(message(&attempt(&path, replace.clone())).contains("unreachable VIP"));
+    std::fs::create_dir(root.join("notes")).unwrap();
+    let refused = message(&attempt(&path, replace));
+    assert!(refused.contains("notes, which no run writes"), "{refused}");
+    assert!(root.join("notes").exists() && root.join("manifest.json").exists());
+}
+
+#[test]
+fn a_run_needs_a_directory_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = campaign(dir.path(), &closed_port());
+    for nameless in ["", "/", ".."] {
+        let options = RunOptions { run_dir: Some(nameless.into()), ..RunOptions::default() };
+        let error = attempt(&path, options);
+        assert!(matches!(error, RunError::Unnamed { .. }), "{nameless}: {error}");
+    }
 }
 
 fn prepared(dir: &Path, options: RunOptions) -> Prepared {

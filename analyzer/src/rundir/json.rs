@@ -53,8 +53,8 @@ pub enum JsonError {
 /// # Errors
 /// [`JsonError`] when it is absent, not JSON, or of another schema.
 pub fn read_json<T: DeserializeOwned + Versioned>(path: &Path) -> Result<T, JsonError> {
-    let bytes =
-        fs::read(path).map_err(|source| JsonError::Read { path: path.to_owned(), source })?;
+    let bytes = crate::input::read_regular(path)
+        .map_err(|source| JsonError::Read { path: path.to_owned(), source })?;
     from_json(&bytes, path)
 }
 

@@ -10,6 +10,7 @@ mod layout;
 mod manifest;
 mod probe;
 mod readiness;
+mod removal;
 mod slo_file;
 
 pub use gateway::{Counter, CounterDelta, Expected, GatewayFile, Readback, Scrape, SeriesFamily};
@@ -20,4 +21,5 @@ pub use layout::{RunDir, cell_name};
 pub use manifest::{Manifest, Override};
 pub use probe::{Concentration, ProbeFile};
 pub use readiness::{ReadinessRow, TargetKind};
+pub use removal::{remove_run, strangers};
 pub use slo_file::{SloFile, SloOrigin};

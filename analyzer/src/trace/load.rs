@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::input::read_regular;
+
 use super::error::{Flaw, TraceError};
 use super::{MOONCAKE_BLOCK_TOKENS, Row, Trace, TraceFormat, mooncake, prompts};
 
@@ -38,7 +40,7 @@ impl Default for LoadOptions {
 /// Every [`TraceError`].
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Trace, TraceError> {
     let bytes =
-        std::fs::read(path).map_err(|cause| TraceError::Io { path: path.to_owned(), cause })?;
+        read_regular(path).map_err(|cause| TraceError::Io { path: path.to_owned(), cause })?;
     parse(&bytes, path, options)
 }
 

@@ -151,7 +151,21 @@ fn status_and_gauges_have_the_documented_keys() {
     assert_eq!(status["endpoints"][0], json!({"address": "10.0.0.1:8000", "role": "vip"}));
     let gauges = served.call("GET", "/v1/inflight", "").json();
     assert_eq!(gauges["schema"], "goodput.gauges/1");
-    assert_eq!(gauges["endpoints"][0]["requests"], 0);
+    let gauge = gauges["endpoints"][0].as_object().unwrap();
+    assert_eq!((&gauge["requests"], &gauge["drift"]), (&0.into(), &Value::Null));
+    let documented = include_str!("../../../docs/agent-api.md");
+    for key in gauge.keys() {
+        assert!(documented.contains(&format!("`{key}`")), "{key} is not documented");
+    }
+    let id = served.open();
+    let told = served.call("GET", &format!("/v1/windows/{id}/concentration"), "").json();
+    assert_eq!(
+        (&told["schema"], &told["window_id"]),
+        (&"goodput.concentration/1".into(), &id.into())
+    );
+    // A virtual address is no backend.
+    assert_eq!((&told["roles"], &gauges["concentration"]), (&json!([]), &json!([])));
+    served.call("GET", "/v1/windows/w99/concentration", "").assert_error(404);
 }
 
 #[test]

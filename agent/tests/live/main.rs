@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod connections;
 mod detach;
 mod frames;
 mod inject;
 mod kernel_log;
 mod loss;
+mod namespaces;
 mod privilege;
 mod recorder;
+mod rig;
 mod stream;
 mod support;
 mod views;

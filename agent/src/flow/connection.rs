@@ -6,6 +6,7 @@ use protocol::Nanos;
 
 use super::event::{ConnectionId, FinishedExchange, FlowEvent, Side};
 use super::exchange::Exchange;
+use super::handshake::Handshake;
 use super::http::{Http, HttpEvent};
 use super::limits::Budget;
 use super::stats::FlowStats;
@@ -51,6 +52,7 @@ pub(super) struct Connection {
     pub(super) request: Stream,
     pub(super) response: Stream,
     http: Http,
+    handshake: Handshake,
     closed_by: Option<Side>,
     client_ended: bool,
     endpoint_ended: bool,
@@ -69,6 +71,7 @@ impl Connection {
             request: Stream::default(),
             response: Stream::default(),
             http: Http::new(adopted, pipeline),
+            handshake: Handshake::default(),
             closed_by: None,
             client_ended: false,
             endpoint_ended: false,
@@ -92,6 +95,7 @@ impl Connection {
     /// Takes one record of this connection.
     pub(super) fn take(&mut self, segment: &Segment<'_>, shared: &mut Shared<'_>) {
         self.last_stamp = self.last_stamp.max(segment.stamp);
+        self.handshake.note(segment);
         self.hear_other_side(segment, shared);
         if segment.flags.syn() {
             self.note_syn(segment, shared);
@@ -171,6 +175,12 @@ impl Connection {
         } else if first_piece && seen.repeated {
             http.count_repeat();
         }
+    }
+
+    /// This host's TCP sent a segment of one direction again.
+    pub(super) fn retransmitted(&mut self, from_endpoint: bool) {
+        let side = if from_endpoint { Side::Endpoint } else { Side::Client };
+        self.http.count_socket_retransmit(side);
     }
 
     fn side_stream(&mut self, from_endpoint: bool) -> (Side, &mut Stream) {
@@ -273,7 +283,7 @@ impl Connection {
     pub(super) fn flush(&mut self, shared: &mut Shared<'_>) {
         self.settle_tails(shared);
         self.take_ends();
-        self.http.flush();
+        self.http.hand_over();
         self.tell(shared);
     }
 
@@ -326,7 +336,12 @@ impl Connection {
             closed_by: self.closed_by,
             end: exchange.end,
             segments: exchange.segments,
-            retransmits: exchange.retransmits,
+            request_retransmits: exchange.retransmits[0],
+            response_retransmits: exchange.retransmits[1],
+            request_socket_retransmits: exchange.socket_retransmits[0],
+            response_socket_retransmits: exchange.socket_retransmits[1],
+            handshake_rtt_ns: self.handshake.endpoint_rtt(),
+            client_rtt_upper_bound_ns: self.handshake.client_rtt_upper_bound(),
             adopted: self.adopted,
             ifindex: self.identity.ifindex,
             response: exchange.into_record(),

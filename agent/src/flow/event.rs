@@ -67,8 +67,18 @@ pub struct FinishedExchange {
     pub end: Option<Nanos>,
     /// Segments with payload of request and response, repetitions included.
     pub segments: u64,
-    /// Segments that repeated bytes.
-    pub retransmits: u64,
+    /// Segments of the request that repeated bytes.
+    pub request_retransmits: u64,
+    /// Segments of the response that repeated bytes.
+    pub response_retransmits: u64,
+    /// Times that this host's own TCP sent a segment of the request again, as its kernel reported.
+    pub request_socket_retransmits: u64,
+    /// Times that this host's own TCP sent a segment of the response again, as its kernel reported.
+    pub response_socket_retransmits: u64,
+    /// From SYN to SYN-ACK as seen here, in nanoseconds; `None` when one was not seen, or repeated.
+    pub handshake_rtt_ns: Option<u64>,
+    /// From SYN-ACK to the client's next segment as seen here, in nanoseconds.
+    pub client_rtt_upper_bound_ns: Option<u64>,
     /// Older than the agent.
     pub adopted: bool,
     /// Interface that the connection was first seen on.

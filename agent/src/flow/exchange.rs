@@ -33,7 +33,12 @@ pub(super) struct Exchange {
     pub(super) in_flight: bool,
     pub(super) end: Option<Nanos>,
     pub(super) segments: u64,
-    pub(super) retransmits: u64,
+    /// Segments that repeated bytes: of the request, of the response.
+    pub(super) retransmits: [u64; 2],
+    /// The same as reported by this host's TCP.
+    pub(super) socket_retransmits: [u64; 2],
+    /// Every byte of the request's and the response's direction since the request began.
+    passed: [u64; 2],
 }
 
 impl Exchange {
@@ -56,7 +61,9 @@ impl Exchange {
             in_flight: true,
             end: None,
             segments: 0,
-            retransmits: 0,
+            retransmits: [0; 2],
+            socket_retransmits: [0; 2],
+            passed: [0; 2],
         }
     }
 
@@ -65,6 +72,7 @@ impl Exchange {
         self.request_first.get_or_insert(stamp);
         self.look_at_opening(bytes);
         if self.opaque.is_some() {
+            self.passed[0] += bytes.len() as u64;
             return bytes.len();
         }
         let Self { request, trace_id, method, .. } = self;
@@ -78,6 +86,7 @@ impl Exchange {
         if self.request.is_complete() {
             self.request_end.get_or_insert(stamp);
         }
+        self.passed[0] += taken as u64;
         taken
     }
 
@@ -94,9 +103,11 @@ impl Exchange {
     /// Request bytes passed uncopied; `stamp` is known unless they were never seen at all.
     pub(super) fn skip_request(&mut self, bytes: u64, stamp: Option<Nanos>) -> u64 {
         if self.opaque.is_some() {
+            self.passed[0] += bytes;
             return bytes;
         }
         let taken = self.request.skip(bytes);
+        self.passed[0] += taken;
         if self.request.is_complete() && self.request_end.is_none() {
             self.request_end = stamp;
         }
@@ -117,7 +128,21 @@ impl Exchange {
     }
 
     pub(super) fn request_bytes(&self) -> u64 {
-        self.request.bytes()
+        if self.opaque.is_some() { self.passed[0] } else { self.request.bytes() }
+    }
+
+    /// Bytes of an opaque connection passed from the client. Those that follow an upgrade may show
+    /// what it was to (RFC 7540, section 3.2).
+    pub(super) fn pass_request(&mut self, bytes: &[u8]) {
+        if self.opaque == Some(Opaque::Tunnel) && bytes.starts_with(HTTP2_PREFACE) {
+            self.opaque = Some(Opaque::Http2);
+        }
+        self.passed[0] += bytes.len() as u64;
+    }
+
+    /// So many bytes of an opaque connection passed from the endpoint.
+    pub(super) fn pass_response(&mut self, bytes: u64) {
+        self.passed[1] += bytes;
     }
 
     fn timeline(&mut self) -> &mut ResponseTimeline {
@@ -129,6 +154,7 @@ impl Exchange {
     pub(super) fn feed_response(&mut self, bytes: &[u8], stamp: Nanos) -> FeedReport {
         let report = self.timeline().feed(bytes, stamp);
         self.look_at_response();
+        self.passed[1] += report.consumed as u64;
         report
     }
 
@@ -147,6 +173,7 @@ impl Exchange {
     pub(super) fn lose_response(&mut self, bytes: u64, stamp: Nanos) -> u64 {
         let taken = self.timeline().gap(bytes, stamp);
         self.look_at_response();
+        self.passed[1] += taken;
         taken
     }
 
@@ -187,7 +214,11 @@ impl Exchange {
 
     /// The response's evidence.
     pub(super) fn into_record(self) -> TimelineRecord {
-        self.response.map(ResponseTimeline::into_record).unwrap_or_default()
+        let mut record = self.response.map(ResponseTimeline::into_record).unwrap_or_default();
+        if self.opaque.is_some() {
+            record.bytes = self.passed[1];
+        }
+        record
     }
 
     /// Last sign of the response.

@@ -1,7 +1,7 @@
 //! The last bytes of a stream, to tell a repetition from a contradiction.
 
 /// Bytes that are compared with repetitions; older ones are forgotten.
-const KEEP: usize = 2048;
+const KEEP: usize = 512;
 
 /// The most recent bytes that were read in order.
 #[derive(Debug, Default)]

@@ -46,8 +46,12 @@ pub(super) struct Http {
     queue: VecDeque<Exchange>,
     /// The last one, complete, kept for a moment because excess bytes may follow.
     last: Option<Box<Exchange>>,
+    /// The one that made the connection opaque, answered: its bytes are counted until its end.
+    opaque: Option<Box<Exchange>>,
     next_index: u64,
     doubtful: bool,
+    /// Response bytes came before any request that they could belong to.
+    passed_by: bool,
     limit: usize,
     client_closed: Option<Nanos>,
     endpoint_closed: bool,
@@ -61,8 +65,10 @@ impl Http {
             mode: if adopted { Mode::Waiting } else { Mode::Live },
             queue: VecDeque::new(),
             last: None,
+            opaque: None,
             next_index: 0,
             doubtful: adopted,
+            passed_by: false,
             limit,
             client_closed: None,
             endpoint_closed: false,
@@ -72,6 +78,10 @@ impl Http {
 
     /// The connection was seen from its start after all: its SYN came late.
     pub(super) fn trust(&mut self) {
+        // What passed unread was the start of a response: the rest cannot be judged.
+        if self.passed_by {
+            return;
+        }
         self.doubtful = false;
         self.queue.iter_mut().chain(self.last.as_deref_mut()).for_each(|it| it.doubtful = false);
         if self.mode == Mode::Waiting {
@@ -122,6 +132,37 @@ impl Http {
         }
     }
 
+    /// The opaque exchange has its first response byte: it is nobody's request in flight any more,
+    /// and what was sent behind it is not HTTP/1.
+    fn keep_opaque(&mut self, at: usize, stamp: Nanos) {
+        self.flush();
+        let Some(mut exchange) = self.queue.remove(at) else { return };
+        self.events.extend(end_flight(&mut exchange, stamp));
+        exchange.end = None;
+        self.opaque = Some(Box::new(exchange));
+        self.finish_all(stamp);
+    }
+
+    /// The exchange that bytes of an opaque connection are counted for.
+    fn dark(&mut self) -> Option<&mut Exchange> {
+        self.opaque.as_deref_mut().or(self.queue.back_mut())
+    }
+
+    /// Hands over everything that is told before its end: what is kept for a moment, and the one
+    /// observation of an opaque connection, with what it has carried so far.
+    pub(super) fn hand_over(&mut self) {
+        self.flush();
+        self.events.extend(self.opaque.take().map(HttpEvent::Finished));
+    }
+
+    /// An opaque connection is over.
+    fn end_opaque(&mut self, stamp: Nanos) {
+        if let Some(mut exchange) = self.opaque.take() {
+            exchange.end = Some(stamp);
+            self.events.push(HttpEvent::Finished(exchange));
+        }
+    }
+
     /// Hands over the kept exchange.
     pub(super) fn flush(&mut self) {
         self.events.extend(self.last.take().map(HttpEvent::Finished));
@@ -131,18 +172,28 @@ impl Http {
     pub(super) fn count(&mut self, from: Side, repeated: bool) {
         if let Some(exchange) = self.counted(from) {
             exchange.segments += 1;
-            exchange.retransmits += u64::from(repeated);
+            exchange.retransmits[index(from)] += u64::from(repeated);
         }
     }
 
     /// The endpoint's segment that was just counted repeated bytes.
     pub(super) fn count_repeat(&mut self) {
         if let Some(exchange) = self.counted(Side::Endpoint) {
-            exchange.retransmits += 1;
+            exchange.retransmits[1] += 1;
+        }
+    }
+
+    /// This host's TCP sent a segment of one direction again.
+    pub(super) fn count_socket_retransmit(&mut self, from: Side) {
+        if let Some(exchange) = self.counted(from) {
+            exchange.socket_retransmits[index(from)] += 1;
         }
     }
 
     fn counted(&mut self, from: Side) -> Option<&mut Exchange> {
+        if self.opaque.is_some() {
+            return self.opaque.as_deref_mut();
+        }
         let at = match from {
             Side::Client => self.queue.len().checked_sub(1),
             Side::Endpoint => self.answering(),
@@ -156,6 +207,14 @@ impl Http {
     /// Bytes were repeated with other content: whichever request they belong to has no verdict.
     pub(super) fn contradicted(&mut self) {
         self.queue.iter_mut().chain(self.last.as_deref_mut()).for_each(|it| it.unknowable = true);
+    }
+}
+
+/// Place of a direction in counts by direction: the request's first.
+fn index(from: Side) -> usize {
+    match from {
+        Side::Client => 0,
+        Side::Endpoint => 1,
     }
 }
 

@@ -4,6 +4,7 @@
 mod connection;
 mod event;
 mod exchange;
+mod handshake;
 mod history;
 mod http;
 mod limits;

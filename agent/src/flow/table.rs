@@ -9,7 +9,7 @@ use super::connection::{Connection, Identity, Shared};
 use super::event::{ConnectionId, FlowEvent};
 use super::limits::{Budget, FlowLimits};
 use super::stats::FlowStats;
-use crate::capture::Segment;
+use crate::capture::{Retransmit, Segment};
 
 /// Late segments of a closed connection come within this time.
 const CLOSED_PATIENCE: u64 = 10_000_000_000;
@@ -86,6 +86,18 @@ impl FlowTable {
             return;
         }
         self.with(key, |connection, shared| connection.take(segment, shared));
+    }
+
+    /// Takes a report of this host's TCP: it counts for the request in flight on that connection.
+    pub fn retransmit(&mut self, report: &Retransmit) {
+        let key = if report.from_endpoint {
+            (report.source, report.destination)
+        } else {
+            (report.destination, report.source)
+        };
+        if let Some(connection) = self.connections.get_mut(&key) {
+            connection.retransmitted(report.from_endpoint);
+        }
     }
 
     /// Makes sure that the connection of `segment` is in the table; false when it is none to follow.
@@ -193,9 +205,10 @@ impl FlowTable {
         }
     }
 
-    /// Hands over every request that is complete.
+    /// Hands over every request that is complete, and every opaque connection.
     pub fn flush(&mut self) {
-        for key in self.waiting.clone() {
+        let keys: BTreeSet<_> = self.connections.keys().copied().collect();
+        for key in keys {
             self.with(key, Connection::flush);
         }
     }

@@ -1,11 +1,17 @@
 //! Scripted segments, and what must come of them.
 
+mod adversary;
 mod bounds;
 mod ends;
 mod loss;
+mod network;
+mod opaque;
 mod order;
+mod permutation;
 mod pipeline;
 mod property;
+mod reference;
+mod views;
 
 use protocol::Nanos;
 

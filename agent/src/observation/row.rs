@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Observation, Outcome};
 use crate::endpoint::{Leg, Role};
-use crate::flow::Side;
+use crate::flow::{Opaque, Side};
 
 /// Name and version of the form.
 pub const SCHEMA: &str = "goodput.kernel/1";
@@ -56,6 +56,13 @@ pub struct KernelRow {
     response_bytes: u64,
     segments: u64,
     retransmits: u64,
+    request_retransmits: u64,
+    response_retransmits: u64,
+    request_socket_retransmits: u64,
+    response_socket_retransmits: u64,
+    handshake_rtt_ns: Option<u64>,
+    client_rtt_upper_bound_ns: Option<u64>,
+    opaque: Option<&'static str>,
     adopted: bool,
     interface: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +115,18 @@ impl KernelRow {
             request_bytes: exchange.request_bytes,
             response_bytes: record.bytes,
             segments: exchange.segments,
-            retransmits: exchange.retransmits,
+            retransmits: exchange.request_retransmits + exchange.response_retransmits,
+            request_retransmits: exchange.request_retransmits,
+            response_retransmits: exchange.response_retransmits,
+            request_socket_retransmits: exchange.request_socket_retransmits,
+            response_socket_retransmits: exchange.response_socket_retransmits,
+            handshake_rtt_ns: exchange.handshake_rtt_ns,
+            client_rtt_upper_bound_ns: exchange.client_rtt_upper_bound_ns,
+            opaque: exchange.opaque.map(|opaque| match opaque {
+                Opaque::Tls => "tls",
+                Opaque::Http2 => "http2",
+                Opaque::Tunnel => "tunnel",
+            }),
             adopted: exchange.adopted,
             interface: observation.interface.clone(),
             clock: None,

@@ -116,7 +116,7 @@ impl Engine {
                 inflight.segment(&segment);
             }
             CaptureEvent::Socket(transition) => inflight.socket(&transition),
-            CaptureEvent::Retransmit(_) => {}
+            CaptureEvent::Retransmit(report) => flows.retransmit(&report),
         });
         if let Err(error) = result {
             tracing::error!(%error, "the source failed: nothing is seen any more");

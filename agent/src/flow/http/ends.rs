@@ -60,6 +60,7 @@ impl Http {
     }
 
     fn close(&mut self, close: Close, stamp: Nanos) {
+        self.end_opaque(stamp);
         for exchange in &mut self.queue {
             exchange.aborted = self.client_closed.is_some() && !exchange.response_complete();
             // From the client's FIN on, the request was nobody's.
@@ -71,6 +72,7 @@ impl Http {
 
     /// What is open can't be followed any more.
     pub(in crate::flow) fn abandon(&mut self, stamp: Nanos) {
+        self.end_opaque(stamp);
         for exchange in &mut self.queue {
             exchange.unknowable |= !exchange.response_complete();
         }

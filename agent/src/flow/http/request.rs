@@ -24,7 +24,14 @@ impl Http {
     }
 
     fn request_bytes(&mut self, mut bytes: &[u8], stamp: Nanos, stats: &mut FlowStats) {
-        while !bytes.is_empty() && self.mode != Mode::Dark {
+        if self.mode == Mode::Dark {
+            match self.dark() {
+                Some(exchange) => exchange.pass_request(bytes),
+                None => stats.unassigned_bytes += bytes.len() as u64,
+            }
+            return;
+        }
+        while !bytes.is_empty() {
             if self.out_of_step() {
                 if !REQUEST_STARTS.iter().any(|start| bytes.starts_with(start)) {
                     self.pass_by(bytes, stamp, stats);
@@ -78,6 +85,12 @@ impl Http {
         known: Option<Nanos>,
         stats: &mut FlowStats,
     ) {
+        if self.mode == Mode::Dark
+            && let Some(exchange) = self.dark()
+        {
+            exchange.skip_request(len, known);
+            return;
+        }
         while len > 0 && self.mode == Mode::Live {
             if self.receiving().is_none() {
                 self.start(stamp, stats);

@@ -19,6 +19,10 @@ impl Http {
     }
 
     fn response_bytes(&mut self, mut bytes: &[u8], stamp: Nanos, stats: &mut FlowStats) {
+        if let Some(exchange) = &mut self.opaque {
+            exchange.pass_response(bytes.len() as u64);
+            return;
+        }
         while !bytes.is_empty() {
             let Some(at) = self.answering() else {
                 self.unasked(bytes.len() as u64, stats);
@@ -28,8 +32,10 @@ impl Http {
             let opaque = exchange.opaque.is_some();
             let taken = exchange.feed_response(bytes, stamp).consumed;
             if opaque || exchange.opaque.is_some() {
+                // The timeline takes what it can read, a tunnel's rest follows it.
+                exchange.pass_response((bytes.len() - taken) as u64);
                 self.go_dark(stats);
-                self.finish_all(stamp);
+                self.keep_opaque(at, stamp);
                 return;
             }
             self.after_response(at, stamp);
@@ -41,6 +47,10 @@ impl Http {
     }
 
     fn response_lost(&mut self, mut len: u64, stamp: Nanos, stats: &mut FlowStats) {
+        if let Some(exchange) = &mut self.opaque {
+            exchange.pass_response(len);
+            return;
+        }
         while len > 0 {
             let Some(at) = self.answering() else {
                 stats.unassigned_bytes += len;
@@ -72,7 +82,11 @@ impl Http {
         let live = self.mode == Mode::Live && !self.doubtful && self.client_closed.is_none();
         match self.last.as_deref_mut().or(self.queue.back_mut()) {
             Some(exchange) if live => exchange.excess(bytes),
-            _ => stats.unassigned_bytes += bytes,
+            _ => {
+                stats.unassigned_bytes += bytes;
+                self.passed_by = true;
+                self.doubtful = true;
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ fn instants_are_those_of_the_segments_that_hold_the_bytes() {
     assert_eq!(exchange.response.framing_end, at(6));
     assert_eq!(exchange.end, at(6));
     assert_eq!(Outcome::of(&exchange), Outcome::Ok);
-    assert_eq!((exchange.segments, exchange.retransmits), (5, 0));
+    assert_eq!((exchange.segments, exchange.response_retransmits), (5, 0));
     assert_eq!(exchange.trace_id.unwrap().to_string(), "4bf92f3577b34da6a3ce929d0e0e4701");
 }
 
@@ -65,7 +65,7 @@ fn repeated_bytes_are_dropped_and_counted_once_per_segment() {
     talk.packets.insert(6, again);
     let mut told = Told::of(&talk.packets);
     let exchange = told.one();
-    assert_eq!((exchange.segments, exchange.retransmits), (6, 1));
+    assert_eq!((exchange.segments, exchange.response_retransmits), (6, 1));
     assert_eq!(exchange.response.token_events, 2);
     assert_eq!(told.table.stats().retransmits, 1);
 }
@@ -82,7 +82,7 @@ fn another_view_of_the_same_bytes_is_no_retransmission() {
         .collect();
     let mut told = Told::of(&views);
     let exchange = told.one();
-    assert_eq!(exchange.retransmits, 0);
+    assert_eq!(exchange.response_retransmits, 0);
     assert_eq!(exchange.response.first_token, ns(views[8].stamp));
     assert_eq!(told.table.stats().second_views, 5);
     assert_eq!(told.table.connections(), 1);
@@ -129,7 +129,7 @@ fn pieces_of_one_segment_are_one_segment() {
         .flat_map(|it| if it.payload.is_empty() { vec![it.clone()] } else { it.pieces(64) })
         .collect();
     let exchange = Told::of(&pieces).one();
-    assert_eq!((exchange.segments, exchange.retransmits), (2, 0));
+    assert_eq!((exchange.segments, exchange.response_retransmits), (2, 0));
     assert_eq!(exchange.response.token_events, 20);
     assert_eq!(exchange.request_end, exchange.request_first);
     assert_eq!(Outcome::of(&exchange), Outcome::Ok);

@@ -156,6 +156,10 @@ impl Connection {
         let Self { request, response, http, .. } = self;
         let Shared { budget, stats, .. } = shared;
         let first_piece = segment.piece_offset == 0;
+        // Neither its SYN nor an ACK of the client told where the responses begin.
+        if segment.from_endpoint && response.seq().is_none() {
+            http.doubt();
+        }
         if first_piece {
             stats.payload_bytes += u64::from(segment.payload_len);
             stats.adopted_segments += u64::from(self.adopted);

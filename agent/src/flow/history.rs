@@ -11,6 +11,10 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        // What lies between older bytes and these would be missing.
+        if bytes.len() > KEEP {
+            self.clear();
+        }
         let recent = &bytes[bytes.len().saturating_sub(KEEP)..];
         if self.bytes.len() + recent.len() > 2 * KEEP {
             let surplus = self.bytes.len().saturating_sub(KEEP - recent.len().min(KEEP));
@@ -48,6 +52,15 @@ mod tests {
         assert!(history.contradicts(b"lo wOr", 2));
         assert!(!history.contradicts(b"??hello", 5 + 1), "what came before is unknown");
         assert!(!history.contradicts(b"anything", 500));
+    }
+
+    #[test]
+    fn bytes_beyond_memory_do_not_join_what_lies_apart() {
+        let long: Vec<u8> = (0..=255).cycle().take(KEEP + 100).collect();
+        let mut history = History::default();
+        history.push(b"before");
+        history.push(&long);
+        assert!(!history.contradicts(&long, 0));
     }
 
     #[test]

@@ -89,6 +89,12 @@ impl Http {
         }
     }
 
+    /// Where the endpoint's bytes begin is not known.
+    pub(super) fn doubt(&mut self) {
+        self.doubtful = true;
+        self.queue.iter_mut().for_each(|it| it.doubtful = true);
+    }
+
     /// Requests that are still open.
     pub(super) fn open(&self) -> impl Iterator<Item = &Exchange> {
         self.queue.iter()

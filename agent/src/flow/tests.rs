@@ -7,10 +7,10 @@ mod loss;
 mod network;
 mod opaque;
 mod order;
-mod permutation;
 mod pipeline;
 mod property;
 mod reference;
+mod reuse;
 mod views;
 
 use protocol::Nanos;

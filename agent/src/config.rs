@@ -139,6 +139,17 @@ pub enum ConfigError {
     },
 }
 
+/// What the API tells is worth knowing to others: beyond this host it needs a token.
+fn ensure_closed(api: std::net::SocketAddr, token: Option<&Path>) -> Result<(), ConfigError> {
+    if api.ip().to_canonical().is_loopback() || token.is_some() {
+        return Ok(());
+    }
+    Err(refused(
+        format!("the API on {api} would be open to the network"),
+        "protect it with --token-file, or keep it on 127.0.0.1",
+    ))
+}
+
 fn refused(what: impl Into<String>, mend: &'static str) -> ConfigError {
     ConfigError::Value { what: what.into(), mend }
 }
@@ -200,10 +211,11 @@ impl Settings {
             return Err(refused(what, "name it once, with one role"));
         }
         let api = self.api.as_deref().unwrap_or(DEFAULT_API);
-        let api = api.parse().map_err(|_| {
+        let api: std::net::SocketAddr = api.parse().map_err(|_| {
             let what = format!("api: `{api}` is no address with a port");
             refused(what, "write it as 127.0.0.1:9911")
         })?;
+        ensure_closed(api, self.token_file.as_deref())?;
         let interval_ms = self.interval_ms.unwrap_or(DEFAULT_INTERVAL_MS);
         if !(1..=3_600_000).contains(&interval_ms) {
             let what = format!("interval_ms is {interval_ms}");
@@ -313,7 +325,9 @@ mod tests {
             },
             Settings { api: Some("nowhere".into()), ..whole.clone() },
             Settings { interval_ms: Some(0), ..whole.clone() },
-            Settings { idle_expiry_s: Some(0), ..whole },
+            Settings { idle_expiry_s: Some(0), ..whole.clone() },
+            Settings { api: Some("0.0.0.0:9911".into()), ..whole.clone() },
+            Settings { api: Some("[::]:9911".into()), ..whole },
         ];
         for settings in refused {
             let error = settings.complete("h").unwrap_err();

@@ -33,6 +33,9 @@ pub enum Leg {
 }
 
 impl Role {
+    /// Every role.
+    pub const ALL: [Self; 4] = [Self::Vip, Self::Backend, Self::Prefill, Self::Decode];
+
     /// The leg that ends at an endpoint of this role.
     #[must_use]
     pub const fn leg(self) -> Leg {

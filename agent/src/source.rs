@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::capture::tcx::TcxSource;
+use crate::capture::tcx::{InterfaceView, TcxSource};
 use crate::capture::{CaptureError, CaptureSource};
+use crate::metrics::InterfaceCount;
 
 /// A source that can also tell what it could not see.
 pub trait LiveSource: CaptureSource {
@@ -26,6 +27,26 @@ pub trait LiveSource: CaptureSource {
     fn connection_changes(&self) -> Option<Vec<(SocketAddr, i64)>> {
         None
     }
+
+    /// What went through each interface since the source was opened.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read a counter.
+    fn interface_counts(&self) -> Result<Vec<InterfaceCount>, CaptureError> {
+        Ok(Vec::new())
+    }
+
+    /// Watches exactly `endpoints` from now on. Needs no privilege: what was opened stays writable.
+    ///
+    /// # Errors
+    /// Names what is wrong with `endpoints`, or what the kernel refused.
+    fn set_endpoints(&mut self, endpoints: &[SocketAddr]) -> Result<(), CaptureError> {
+        let _ = endpoints;
+        Err(CaptureError::Program {
+            what: format!("the source `{}` can't change its endpoints", self.name()),
+            mend: "restart the agent".to_owned(),
+        })
+    }
 }
 
 impl LiveSource for TcxSource {
@@ -40,5 +61,18 @@ impl LiveSource for TcxSource {
     fn connection_changes(&self) -> Option<Vec<(SocketAddr, i64)>> {
         let gauges = self.connections().ok()?;
         Some(gauges.into_iter().map(|gauge| (gauge.endpoint, gauge.change)).collect())
+    }
+
+    fn interface_counts(&self) -> Result<Vec<InterfaceCount>, CaptureError> {
+        let count = |view: InterfaceView| InterfaceCount {
+            packets: view.ingress_packets + view.egress_packets,
+            preempted: view.preempted(),
+            name: view.name,
+        };
+        Ok(self.interfaces()?.into_iter().map(count).collect())
+    }
+
+    fn set_endpoints(&mut self, endpoints: &[SocketAddr]) -> Result<(), CaptureError> {
+        Self::set_endpoints(self, endpoints)
     }
 }

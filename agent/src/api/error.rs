@@ -14,6 +14,12 @@ pub enum ApiError {
     Unauthorized,
     /// The body can't be read.
     BadBody(String),
+    /// The body is larger than any call needs.
+    LargeBody,
+    /// The body did not come in time.
+    SlowBody,
+    /// A label is longer than is kept.
+    LongLabel,
     /// No such path.
     UnknownPath,
     /// No such method on this path.
@@ -38,7 +44,9 @@ impl ApiError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::BadBody(_) => StatusCode::BAD_REQUEST,
+            Self::BadBody(_) | Self::LongLabel => StatusCode::BAD_REQUEST,
+            Self::LargeBody => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::UnknownPath | Self::Window(WindowError::Unknown) => StatusCode::NOT_FOUND,
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
             Self::Window(WindowError::Closed | WindowError::Full) => StatusCode::CONFLICT,
@@ -53,6 +61,17 @@ impl ApiError {
                 "send Authorization: Bearer with the token of the agent's --token-file",
             ),
             Self::BadBody(error) => (error, "send the JSON object that docs/agent-api.md shows"),
+            Self::LargeBody => (
+                "the body is larger than 64 KiB".to_owned(),
+                "send the JSON object that docs/agent-api.md shows",
+            ),
+            Self::SlowBody => (
+                "the body did not come in time".to_owned(),
+                "send it at once, with the Content-Length that it has",
+            ),
+            Self::LongLabel => {
+                ("the label is longer than 256 bytes".to_owned(), "choose a shorter label")
+            }
             Self::UnknownPath => ("no such path".to_owned(), "docs/agent-api.md lists the calls"),
             Self::WrongMethod => {
                 ("no such method here".to_owned(), "docs/agent-api.md lists the calls")

@@ -15,10 +15,13 @@ use super::error::ApiError;
 use super::{InterfaceName, Sockdiag, State};
 use crate::endpoint::Endpoint;
 use crate::inflight::{Concentration, GAUGES_SCHEMA, GaugeRow, RoleSpread};
+use crate::metrics::{self, Process};
 use crate::window::{Closing, Reason, WindowCounters, WindowError};
 use crate::worker::{Command, Opened};
 
 const STATUS_SCHEMA: &str = "goodput.agent-status/1";
+/// Windows are named for people.
+const MAX_LABEL: usize = 256;
 const NDJSON: &str = "application/x-ndjson";
 
 /// Keys are written in this order.
@@ -90,7 +93,7 @@ pub(super) async fn status(Shared(state): Shared<State>) -> Result<Json<StatusBo
         started_ns: about.started,
         now_ns: status.now,
         interfaces: about.interfaces.clone(),
-        endpoints: about.endpoints.clone(),
+        endpoints: status.endpoints,
         counters: status.counters,
         complete: status.reasons.is_empty(),
         reasons: status.reasons,
@@ -103,6 +106,9 @@ pub(super) async fn open(
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Opened>), ApiError> {
     let OpenBody { label } = body(&bytes)?;
+    if label.len() > MAX_LABEL {
+        return Err(ApiError::LongLabel);
+    }
     let opened = ask(&state, |reply| Command::Open(label, reply)).await??;
     Ok((StatusCode::CREATED, Json(opened)))
 }
@@ -167,6 +173,29 @@ pub(super) async fn gauges(Shared(state): Shared<State>) -> Result<Json<GaugesBo
         endpoints: gauges.endpoints,
         concentration: gauges.concentration,
     }))
+}
+
+fn unix_seconds() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
+
+pub(super) async fn metrics(Shared(state): Shared<State>) -> Result<Response, ApiError> {
+    let tick = ask(&state, Command::Metrics).await?;
+    let [reloads_applied, reloads_refused, api_refused] = state.access.counts();
+    let process = Process {
+        started_unix_s: state.about.started_unix_s,
+        tick_unix_s: unix_seconds(),
+        ring_bytes: state.about.ring_bytes,
+        reloads_applied,
+        reloads_refused,
+        api_refused,
+        source: state.about.source,
+        kernel: state.about.kernel.clone(),
+    };
+    // Writing to a string cannot fail.
+    let text = metrics::openmetrics(*tick, process).unwrap_or_default();
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }
 
 pub(super) async fn unknown_path() -> ApiError {

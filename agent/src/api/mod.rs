@@ -1,8 +1,11 @@
 //! The agent's HTTP API (`docs/agent-api.md`).
 
+mod access;
 mod auth;
 mod error;
 mod handlers;
+mod limited;
+mod server;
 
 use std::sync::Arc;
 
@@ -11,11 +14,12 @@ use axum::routing::{delete, get, post};
 use axum::{Router, middleware};
 use protocol::Nanos;
 
+pub use access::Access;
 pub use auth::Token;
 pub use error::ApiError;
+pub use server::{ApiLimits, serve};
 
 use crate::capture::tcx::Missing;
-use crate::endpoint::Endpoint;
 use crate::sockdiag::NamespaceView;
 use crate::worker::Handle;
 
@@ -51,10 +55,12 @@ pub struct About {
     pub source: &'static str,
     /// When the agent started.
     pub started: Nanos,
+    /// When the process started, in seconds of Unix time.
+    pub started_unix_s: f64,
+    /// Size of the ring buffer.
+    pub ring_bytes: u64,
     /// Interfaces watched.
     pub interfaces: Vec<InterfaceName>,
-    /// Endpoints watched.
-    pub endpoints: Vec<Endpoint>,
     /// Where sockets are listed.
     pub sockdiag: Sockdiag,
 }
@@ -64,13 +70,16 @@ pub struct About {
 struct State {
     worker: Handle,
     about: Arc<About>,
+    access: Arc<Access>,
+    limits: ApiLimits,
 }
 
-/// The API's routes; with a token, every call needs it.
-pub fn router(worker: Handle, about: About, token: Option<Token>) -> Router {
-    let state = State { worker, about: Arc::new(about) };
+/// The API's routes; while there is a token, every call needs it.
+pub fn router(worker: Handle, about: About, access: Arc<Access>, limits: ApiLimits) -> Router {
+    let state = State { worker, about: Arc::new(about), access: Arc::clone(&access), limits };
     let routes = Router::new()
         .route("/v1/status", get(handlers::status))
+        .route("/metrics", get(handlers::metrics))
         .route("/v1/windows", post(handlers::open))
         .route("/v1/windows/{id}", delete(handlers::delete))
         .route("/v1/windows/{id}/close", post(handlers::close))
@@ -81,11 +90,11 @@ pub fn router(worker: Handle, about: About, token: Option<Token>) -> Router {
         .fallback(handlers::unknown_path)
         .method_not_allowed_fallback(handlers::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(middleware::from_fn_with_state(state.clone(), limited::read_body))
         .with_state(state);
-    match token {
-        None => routes,
-        Some(token) => routes.layer(middleware::from_fn_with_state(Arc::new(token), auth::require)),
-    }
+    routes
+        .layer(middleware::from_fn_with_state(access, auth::require))
+        .layer(middleware::map_response(limited::no_sniffing))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::{Clock, Monotonic};
-use crate::endpoint::Role;
+use crate::endpoint::{Endpoint, Role};
 use crate::flow::FlowLimits;
 use crate::testing::{Script, Talk, endpoint, scripted, stream};
 use crate::worker::{self, Engine, EngineConfig};
@@ -17,6 +17,7 @@ use crate::worker::{self, Engine, EngineConfig};
 struct Served {
     address: SocketAddr,
     script: Script,
+    access: Arc<Access>,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -40,11 +41,15 @@ impl Answer {
     }
 }
 
-fn serve(token: Option<&str>) -> Served {
+fn serving(token: Option<&str>) -> Served {
+    serving_within(token, ApiLimits::default())
+}
+
+fn serving_within(token: Option<&str>, limits: ApiLimits) -> Served {
     let (script, source) = scripted();
     let endpoints = vec![Endpoint { address: endpoint(), role: Role::Vip }];
     let config = EngineConfig {
-        endpoints: endpoints.clone(),
+        endpoints,
         interfaces: BTreeMap::new(),
         interval_ns: 100_000_000,
         limits: FlowLimits::default(),
@@ -57,17 +62,19 @@ fn serve(token: Option<&str>) -> Served {
         kernel: "6.18".to_owned(),
         source: "scripted",
         started: Nanos::new(1),
+        started_unix_s: 1.0,
+        ring_bytes: 4096,
         interfaces: vec![InterfaceName { name: "lo".to_owned(), index: 1 }],
-        endpoints,
         sockdiag: Sockdiag::default(),
     };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    let router = router(handle, about, token.and_then(Token::new));
-    runtime.spawn(async move { axum::serve(listener, router).await });
-    Served { address, script, _runtime: runtime }
+    let access = Arc::new(Access::new(token.and_then(Token::new)));
+    let router = router(handle, about, Arc::clone(&access), limits);
+    runtime.spawn(serve(listener, router, Arc::clone(&access), limits));
+    Served { address, script, access, _runtime: runtime }
 }
 
 impl Served {
@@ -101,7 +108,7 @@ impl Served {
 
 #[test]
 fn a_window_is_opened_filled_closed_fetched_and_freed() {
-    let served = serve(None);
+    let served = serving(None);
     let id = served.open();
     let mut talk = Talk::open_at(1, 1, Clock::now(&Monotonic).get());
     talk.request(&crate::testing::post(1, "")).response(&stream(2)).client_fin().endpoint_fin();
@@ -128,7 +135,7 @@ fn a_window_is_opened_filled_closed_fetched_and_freed() {
 
 #[test]
 fn status_and_gauges_have_the_documented_keys() {
-    let served = serve(None);
+    let served = serving(None);
     let status = served.call("GET", "/v1/status", "").json();
     for key in [
         "schema",
@@ -170,7 +177,7 @@ fn status_and_gauges_have_the_documented_keys() {
 
 #[test]
 fn bad_calls_get_an_error_and_its_mend() {
-    let served = serve(None);
+    let served = serving(None);
     let id = served.open();
     let close = format!("/v1/windows/{id}/close");
     served.call("POST", "/v1/windows", "{").assert_error(400);
@@ -188,7 +195,7 @@ fn bad_calls_get_an_error_and_its_mend() {
 
 #[test]
 fn every_call_needs_the_token_where_there_is_one() {
-    let served = serve(Some("s3cret\n"));
+    let served = serving(Some("s3cret\n"));
     for path in ["/v1/status", "/v1/inflight", "/v1/nothing"] {
         served.call("GET", path, "").assert_error(401);
         let wrong = "Authorization: Bearer s3cre\r\n";
@@ -196,4 +203,60 @@ fn every_call_needs_the_token_where_there_is_one() {
     }
     let right = "Authorization: bearer s3cret\r\n";
     assert_eq!(served.call_with("GET", "/v1/status", right, "").status, 200);
+}
+
+#[test]
+fn a_changed_token_counts_from_the_next_call_on() {
+    let served = serving(None);
+    assert_eq!(served.call("GET", "/v1/status", "").status, 200);
+    served.access.set_token(Token::new("new"));
+    served.call("GET", "/metrics", "").assert_error(401);
+    let right = "Authorization: Bearer new\r\n";
+    let answer = served.call_with("GET", "/metrics", right, "");
+    assert_eq!(answer.status, 200);
+    assert!(answer.head.contains("application/openmetrics-text; version=1.0.0"), "{}", answer.head);
+    assert!(answer.head.contains("x-content-type-options: nosniff"), "{}", answer.head);
+    assert!(crate::metrics::parse(&answer.body).is_ok(), "{}", answer.body);
+}
+
+#[test]
+fn a_slow_head_a_slow_body_and_one_connection_too_many_end() {
+    let short = std::time::Duration::from_millis(200);
+    let limits = ApiLimits {
+        connections: 1,
+        head_timeout: short,
+        body_timeout: short,
+        ..Default::default()
+    };
+    let served = serving_within(None, limits);
+    let read = |mut stream: TcpStream| {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    let mut slow = TcpStream::connect(served.address).unwrap();
+    slow.write_all(b"GET /v1/status HTTP/1.1\r\nHo").unwrap();
+    let refused = read(TcpStream::connect(served.address).unwrap());
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("mend"), "{refused}");
+    // Its end is what frees the only place.
+    assert!(!read(slow).contains("200 OK"));
+    let mut slow = TcpStream::connect(served.address).unwrap();
+    slow.write_all(
+        b"POST /v1/windows HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9\r\n\r\n{",
+    )
+    .unwrap();
+    assert!(read(slow).starts_with("HTTP/1.1 408"));
+}
+
+#[test]
+fn answers_escape_what_they_repeat_and_bound_what_they_keep() {
+    let served = serving(None);
+    let hostile = "{\"<script>\u{1b}[31m\\u0007\":1}";
+    let answer = served.call("POST", "/v1/windows", hostile);
+    answer.assert_error(400);
+    assert!(answer.body.bytes().all(|byte| byte >= 0x20), "{:?}", answer.body);
+    let long = format!(r#"{{"label":"{}"}}"#, "x".repeat(257));
+    served.call("POST", "/v1/windows", &long).assert_error(400);
+    let large = format!(r#"{{"label":"{}"}}"#, "x".repeat(70_000));
+    served.call("POST", "/v1/windows", &large).assert_error(413);
 }

@@ -3,6 +3,7 @@
 mod config;
 mod cost;
 mod counters;
+mod endpoints;
 mod load;
 mod packet_socket;
 mod preflight;
@@ -10,6 +11,7 @@ mod record;
 mod ring;
 mod tracefs;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
@@ -50,6 +52,8 @@ pub struct TcxSource {
     log: Option<EbpfLogger<&'static dyn log::Log>>,
     interfaces: Vec<(Interface, Option<u64>)>,
     endpoints: Vec<SocketAddr>,
+    /// Connection slots by endpoint.
+    slots: BTreeMap<SocketAddr, u32>,
     consumed: Consumed,
     opened: Nanos,
     method: Method,
@@ -131,6 +135,7 @@ impl TcxSource {
         // After attaching: packets in between are seen by the programs, not missed.
         let interfaces =
             interfaces.into_iter().map(|it| (it.clone(), counters::rx_now(&it))).collect();
+        let slots = endpoints.iter().copied().zip(0..).collect();
         Ok(Self {
             maps,
             positions,
@@ -138,6 +143,7 @@ impl TcxSource {
             log,
             interfaces,
             endpoints,
+            slots,
             consumed: Consumed::default(),
             opened,
             method,
@@ -208,12 +214,12 @@ impl TcxSource {
     /// # Errors
     /// When the kernel refuses to read a gauge.
     pub fn connections(&self) -> Result<Vec<EndpointConnections>, CaptureError> {
-        let read = |(slot, endpoint): (u32, &SocketAddr)| {
-            let change = self.maps.connections.get(&slot, 0);
+        let read = |(endpoint, slot): (&SocketAddr, &u32)| {
+            let change = self.maps.connections.get(slot, 0);
             let change = change.map_err(|error| program_error("reading connections", &error))?;
             Ok(EndpointConnections { endpoint: *endpoint, change })
         };
-        (0..).zip(&self.endpoints).map(read).collect()
+        self.slots.iter().map(read).collect()
     }
 
     /// Times the kernel left out the tracepoint program because one was already running on that

@@ -3,22 +3,23 @@
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::{self, About, InterfaceName, Sockdiag, Token};
+use crate::api::{self, About, Access, ApiLimits, InterfaceName, Sockdiag, Token};
 use crate::capture::CaptureSource as _;
 use crate::capture::tcx::{InterfaceRef, Missing, TcxConfig, TcxSource};
 use crate::clock::{Clock as _, Monotonic};
 use crate::config::{Config, Settings};
 use crate::flow::FlowLimits;
-use crate::privileges;
 use crate::sockdiag::{DiagError, NetlinkTables, SocketTables};
-use crate::worker::{self, Command, Engine, EngineConfig, Handle, SocketWatch};
+use crate::worker::{self, Change, Command, Engine, EngineConfig, Handle, SocketWatch};
+use crate::{notify, privileges, reload};
 
 const EXAMPLES: &str = "Examples:
   goodput-agent run --interface lo --endpoint vip=127.0.0.1:8000 --endpoint backend=127.0.0.1:8100
@@ -26,6 +27,7 @@ const EXAMPLES: &str = "Examples:
   goodput-agent run --interface eth0 --endpoint backend=10.0.1.1:8000 --api 0.0.0.0:9911 \
     --token-file agent.token
 
+SIGHUP reads the file and the token again and opens the JSONL file anew (docs/agent.md).
 When it watches, it prints one JSON line: {\"ready\":true,\"api\":\"127.0.0.1:9911\",...}";
 
 /// Options of `run`.
@@ -60,6 +62,12 @@ pub(super) fn execute(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let Prepared { config, listener, token, jsonl, source, tables } = prepared;
     let tables = tables.map(|it| Box::new(it) as Box<dyn SocketTables>);
     let watch = SocketWatch::new(tables, config.idle_expiry_s * 1_000_000_000);
+    let mut reloader = Reloader {
+        file: args.config.clone(),
+        flags: args.settings.clone(),
+        config: config.clone(),
+        access: Arc::new(Access::new(token)),
+    };
     let interfaces = about.interfaces.iter().map(|it| (it.index, it.name.clone()));
     let engine = EngineConfig {
         endpoints: config.endpoints,
@@ -71,38 +79,97 @@ pub(super) fn execute(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let (handle, thread) = worker::start(Engine::new(Box::new(source), engine).watching(watch))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(listener, handle, about, token))?;
+    runtime.block_on(serve(listener, handle, about, &mut reloader))?;
     thread.join().map_err(|_| anyhow::anyhow!("the flow thread ended by a defect"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The API comes first: when its port is taken, nothing was attached.
 fn prepare(args: &RunArgs) -> anyhow::Result<Prepared> {
-    let file = args.config.as_deref().map(Settings::read).transpose()?.unwrap_or_default();
-    let host = nix::sys::utsname::uname()?;
-    let host = host.nodename().to_string_lossy().into_owned();
-    let config = args.settings.clone().over(file).complete(&host)?;
+    let config = configured(args.config.as_deref(), &args.settings)?;
     let listener = TcpListener::bind(config.api).with_context(|| {
         format!("api: can't listen on {}; choose another address with --api", config.api)
     })?;
-    let token = config.token_file.as_deref().map(|path| {
-        Token::read(path).with_context(|| {
-            format!("{}: write the token into a file that the agent may read", path.display())
-        })
-    });
-    let token = token.transpose()?;
-    let jsonl = config.jsonl.as_deref().map(|path| {
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        file.with_context(|| format!("{}: choose a writable file with --jsonl", path.display()))
-    });
-    let jsonl = jsonl.transpose()?;
-    let jsonl = jsonl.map(|file| Box::new(BufWriter::new(file)) as Box<dyn Write + Send>);
+    let token = read_token(&config)?;
+    let jsonl = open_jsonl(&config)?;
     let source = TcxSource::open(&capture_config(&config, args.kernel_log))?;
     if let Err(reason) = source.retransmits_watched() {
         tracing::warn!(reason, "the kernel does not tell of retransmissions");
     }
     let tables = socket_tables(&config)?;
     Ok(Prepared { config, listener, token, jsonl, source, tables })
+}
+
+fn configured(file: Option<&Path>, flags: &Settings) -> anyhow::Result<Config> {
+    let file = file.map(Settings::read).transpose()?.unwrap_or_default();
+    let host = nix::sys::utsname::uname()?;
+    let host = host.nodename().to_string_lossy().into_owned();
+    Ok(flags.clone().over(file).complete(&host)?)
+}
+
+fn read_token(config: &Config) -> anyhow::Result<Option<Token>> {
+    let read = |path: &Path| {
+        Token::read(path).with_context(|| {
+            format!("{}: write the token into a file that the agent may read", path.display())
+        })
+    };
+    config.token_file.as_deref().map(read).transpose()
+}
+
+fn open_jsonl(config: &Config) -> anyhow::Result<Option<Box<dyn Write + Send>>> {
+    let open = |path: &Path| {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        file.with_context(|| format!("{}: choose a writable file with --jsonl", path.display()))
+    };
+    let file = config.jsonl.as_deref().map(open).transpose()?;
+    Ok(file.map(|file| Box::new(BufWriter::new(file)) as Box<dyn Write + Send>))
+}
+
+/// What a reload goes by, and what it changes beside the worker.
+struct Reloader {
+    file: Option<PathBuf>,
+    flags: Settings,
+    config: Config,
+    access: Arc<Access>,
+}
+
+impl Reloader {
+    /// Follows the files as they are now; on any error everything stays as it was.
+    async fn reload(&mut self, worker: &Handle) {
+        let applied = self.apply(worker).await;
+        self.access.count_reload(applied.is_ok());
+        match applied {
+            Ok(()) => tracing::info!("the configuration was read again"),
+            Err(error) => {
+                tracing::error!(
+                    error = format!("{error:#}"),
+                    "the configuration was not applied: the old one stays in force"
+                );
+            }
+        }
+    }
+
+    async fn apply(&mut self, worker: &Handle) -> anyhow::Result<()> {
+        let new = configured(self.file.as_deref(), &self.flags)?;
+        let token = read_token(&new)?;
+        let jsonl = open_jsonl(&new)?;
+        let plan = reload::plan(&self.config, &new);
+        anyhow::ensure!(
+            token.is_some() || self.config.api.ip().to_canonical().is_loopback(),
+            "the API on {} would be open to the network; keep token_file",
+            self.config.api
+        );
+        let change =
+            Change { endpoints: plan.endpoints, interval_ns: plan.interval_ns, jsonl: Some(jsonl) };
+        let answer = worker.ask(|reply| Command::Reconfigure(change, reply)).await;
+        answer.context("the worker has stopped; restart the agent")??;
+        self.access.set_token(token);
+        for key in plan.restart {
+            tracing::warn!(key, "this key was changed: it needs a restart, its old value stays");
+        }
+        self.config = reload::in_force(&self.config, new);
+        Ok(())
+    }
 }
 
 /// Without inet_diag the agent watches all the same. A thread that could not come back from another
@@ -167,7 +234,10 @@ fn about(prepared: &Prepared) -> anyhow::Result<About> {
             .into_iter()
             .map(|view| InterfaceName { name: view.name, index: view.ifindex })
             .collect(),
-        endpoints: prepared.config.endpoints.clone(),
+        started_unix_s: std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0.0, |since| since.as_secs_f64()),
+        ring_bytes: u64::from(prepared.config.ring_bytes),
         sockdiag: sockdiag(prepared),
     })
 }
@@ -176,26 +246,40 @@ async fn serve(
     listener: TcpListener,
     handle: Handle,
     about: About,
-    token: Option<Token>,
+    reloader: &mut Reloader,
 ) -> anyhow::Result<()> {
     // Before "ready": whoever reads that line may send a signal at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let address = listener.local_addr()?;
-    if token.is_none() && !address.ip().is_loopback() {
-        tracing::warn!("the API is open to the network: protect it with --token-file");
-    }
     tracing::info!(api = %address, source = about.source, "watching");
     say_ready(address, &about)?;
-    let router = api::router(handle.clone(), about, token);
-    tokio::select! {
-        served = async { axum::serve(listener, router).await } => served?,
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    let limits = ApiLimits::default();
+    let access = Arc::clone(&reloader.access);
+    let router = api::router(handle.clone(), about, Arc::clone(&access), limits);
+    let api = tokio::spawn(api::serve(listener, router, access, limits));
+    if let Some(period) = notify::watchdog() {
+        let feed = || notify::tell(&[NotifyState::Watchdog]);
+        tokio::spawn(notify::guard(handle.clone(), period, feed));
+    }
+    notify::tell(&[NotifyState::Ready]);
+    loop {
+        tokio::select! {
+            _ = hangup.recv() => {
+                notify::reloading();
+                reloader.reload(&handle).await;
+                notify::tell(&[NotifyState::Ready]);
+            }
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
     }
     tracing::info!("stopping");
+    notify::tell(&[NotifyState::Stopping]);
+    api.abort();
     handle.ask(Command::Stop).await;
     Ok(())
 }

@@ -62,6 +62,21 @@ impl FlowTable {
         }
     }
 
+    /// Follows connections to `endpoints` from now on, and to no other. What was begun with others
+    /// ends here.
+    pub fn set_endpoints(&mut self, endpoints: impl IntoIterator<Item = SocketAddr>) {
+        self.endpoints = endpoints.into_iter().collect();
+        let gone: Vec<(Nanos, Key)> = self
+            .connections
+            .iter()
+            .filter(|(key, _)| !self.endpoints.contains(&key.0))
+            .map(|(key, it)| (it.last_stamp, *key))
+            .collect();
+        for (stamp, key) in gone {
+            self.end(key, stamp);
+        }
+    }
+
     /// Counts since the table was made.
     #[must_use]
     pub fn stats(&self) -> FlowStats {

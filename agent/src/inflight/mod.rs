@@ -144,6 +144,27 @@ impl Inflight {
         self.endpoints.values_mut().for_each(|it| it.packets.idle_expiry_ns = idle_expiry_ns);
     }
 
+    /// Watches exactly `endpoints`: those that stay keep what is in flight, those that go take
+    /// theirs along. A new one has no intervals in windows that are open.
+    pub fn set_endpoints(&mut self, endpoints: &[Endpoint]) {
+        let fresh = Self::new(endpoints, self.interval_ns).endpoints;
+        let mut old = std::mem::replace(&mut self.endpoints, fresh);
+        let expiry = old.values().next().map(|it| it.packets.idle_expiry_ns);
+        for (address, watched) in &mut self.endpoints {
+            if let Some(expiry) = expiry {
+                watched.packets.idle_expiry_ns = expiry;
+            }
+            if let Some(kept) = old.remove(address) {
+                *watched = Watched { role: watched.role, ..kept };
+            }
+        }
+    }
+
+    /// Windows opened from now on are divided into intervals of `interval_ns` nanoseconds.
+    pub fn set_interval(&mut self, interval_ns: u64) {
+        self.interval_ns = interval_ns;
+    }
+
     /// Books a change of a socket's state.
     pub fn socket(&mut self, transition: &SocketTransition) {
         if !transition.at_endpoint {

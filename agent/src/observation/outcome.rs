@@ -36,6 +36,41 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every class.
+    pub const ALL: [Self; 12] = [
+        Self::Ok,
+        Self::SingleToken,
+        Self::HttpStatus,
+        Self::InbandError,
+        Self::Framing,
+        Self::BadPayload,
+        Self::Reset,
+        Self::Truncated,
+        Self::NoToken,
+        Self::AbortedByClient,
+        Self::Opaque,
+        Self::Unknown,
+    ];
+
+    /// Its name in rows and labels.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::SingleToken => "single_token",
+            Self::HttpStatus => "http_status",
+            Self::InbandError => "inband_error",
+            Self::Framing => "framing",
+            Self::BadPayload => "bad_payload",
+            Self::Reset => "reset",
+            Self::Truncated => "truncated",
+            Self::NoToken => "no_token",
+            Self::AbortedByClient => "aborted_by_client",
+            Self::Opaque => "opaque",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Class of `exchange`. That the client left explains only an end that nothing else explains:
     /// whoever meets an error or broken framing leaves, too.
     #[must_use]

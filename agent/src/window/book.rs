@@ -69,6 +69,7 @@ pub struct Window {
     rows: Vec<Arc<str>>,
     bytes: usize,
     limited: bool,
+    endpoints_changed: bool,
 }
 
 impl Window {
@@ -145,6 +146,7 @@ impl Windows {
             rows: Vec::new(),
             bytes: 0,
             limited: false,
+            endpoints_changed: false,
         };
         self.windows.insert(self.opened, window);
         Ok((self.opened, name(self.opened)))
@@ -183,6 +185,13 @@ impl Windows {
         }
     }
 
+    /// The endpoints were changed: no window that is open has seen all of them all the time.
+    pub fn endpoints_changed(&mut self) {
+        for window in self.windows.values_mut().filter(|it| !it.finished) {
+            window.endpoints_changed = true;
+        }
+    }
+
     /// Closes a window for good.
     ///
     /// # Errors
@@ -200,6 +209,7 @@ impl Windows {
         let mut reasons = reasons(&counters);
         reasons.extend(also);
         reasons.extend(window.limited.then_some(Reason::MemoryLimit));
+        reasons.extend(window.endpoints_changed.then_some(Reason::EndpointsChanged));
         reasons.extend((open_requests > 0).then_some(Reason::OpenRequests));
         Ok(Closing {
             window_id: name(key),
@@ -212,6 +222,18 @@ impl Windows {
             open_requests,
             counters,
         })
+    }
+
+    /// Windows kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// No window is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.windows.is_empty()
     }
 
     /// Bytes of observations kept.

@@ -32,6 +32,45 @@ pub enum Reason {
     SourceFailed,
     /// Requests were still in flight when the window was closed.
     OpenRequests,
+    /// The configured endpoints were changed while the window was open.
+    EndpointsChanged,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 12] = [
+        Self::RingFull,
+        Self::SequenceGap,
+        Self::UnparsedPacket,
+        Self::AdoptedConnection,
+        Self::MemoryLimit,
+        Self::Preempted,
+        Self::CountersDisagree,
+        Self::MissedTransitions,
+        Self::ConnectionDrift,
+        Self::SourceFailed,
+        Self::OpenRequests,
+        Self::EndpointsChanged,
+    ];
+
+    /// Its code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::RingFull => "ring_full",
+            Self::SequenceGap => "sequence_gap",
+            Self::UnparsedPacket => "unparsed_packet",
+            Self::AdoptedConnection => "adopted_connection",
+            Self::MemoryLimit => "memory_limit",
+            Self::Preempted => "preempted",
+            Self::CountersDisagree => "counters_disagree",
+            Self::MissedTransitions => "missed_transitions",
+            Self::ConnectionDrift => "connection_drift",
+            Self::SourceFailed => "source_failed",
+            Self::OpenRequests => "open_requests",
+            Self::EndpointsChanged => "endpoints_changed",
+        }
+    }
 }
 
 /// Packets that interface and programs may disagree by while traffic flows: the interface counts a

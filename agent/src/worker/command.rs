@@ -1,13 +1,17 @@
 //! What the API asks the worker.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::sync::Arc;
 
 use protocol::Nanos;
 use serde::Serialize;
 use tokio::sync::oneshot::Sender;
 
+use crate::capture::CaptureError;
+use crate::endpoint::Endpoint;
 use crate::inflight::{Concentration, GaugeRow, InflightRow, RoleSpread};
+use crate::metrics::Tick;
 use crate::window::{Closing, Reason, WindowCounters, WindowError};
 
 /// A window that was opened.
@@ -24,6 +28,8 @@ pub struct Opened {
 pub struct Status {
     /// Now.
     pub now: Nanos,
+    /// Endpoints watched.
+    pub endpoints: Vec<Endpoint>,
     /// Since the agent started.
     pub counters: WindowCounters,
     /// Why not everything was seen since the agent started.
@@ -39,6 +45,28 @@ pub struct Gauges {
     pub endpoints: Vec<GaugeRow>,
     /// Spread of requests over each role's backends.
     pub concentration: Vec<RoleSpread>,
+}
+
+/// What may change while the worker runs; what is `None` stays.
+#[derive(Default)]
+pub struct Change {
+    /// Endpoints watched.
+    pub endpoints: Option<Vec<Endpoint>>,
+    /// Length of an interval of `inflight.jsonl`, in nanoseconds, for windows opened from now on.
+    pub interval_ns: Option<u64>,
+    /// Where every observation goes besides the windows; `Some(None)` is nowhere.
+    pub jsonl: Option<Option<Box<dyn Write + Send>>>,
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Change")
+            .field("endpoints", &self.endpoints)
+            .field("interval_ns", &self.interval_ns)
+            .field("jsonl", &self.jsonl.as_ref().map(Option::is_some))
+            .finish()
+    }
 }
 
 /// A question, with the place for its answer.
@@ -60,6 +88,12 @@ pub enum Command {
     Gauges(Sender<Gauges>),
     /// How a window's requests were spread over backends.
     Concentration(String, Sender<Result<Concentration, WindowError>>),
+    /// Everything counted, at one instant.
+    Metrics(Sender<Box<Tick>>),
+    /// Whether the worker answers.
+    Ping(Sender<()>),
+    /// Changes what may change while it runs.
+    Reconfigure(Change, Sender<Result<(), CaptureError>>),
     /// Drains the source, writes everything out and ends the worker.
     Stop(Sender<()>),
 }

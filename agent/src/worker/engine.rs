@@ -18,9 +18,12 @@ use crate::clock::Clock;
 use crate::endpoint::{Endpoint, Role};
 use crate::flow::{FlowEvent, FlowLimits, FlowTable};
 use crate::inflight::Inflight;
+use crate::metrics::Book;
 use crate::observation::{KernelRow, Observation};
 use crate::source::LiveSource;
 use crate::window::{Closing, Reason, Snapshot, WindowCounters, WindowError, Windows, reasons};
+
+mod surface;
 
 /// Attempts at a moment at which nothing is on its way from the kernel.
 const SNAPSHOT_ATTEMPTS: usize = 50;
@@ -59,6 +62,9 @@ pub struct Engine {
     windows: Windows,
     draining: Vec<Draining>,
     roles: BTreeMap<std::net::SocketAddr, Role>,
+    metrics: Book,
+    ticks: u64,
+    jsonl_errors: u64,
     base: Snapshot,
     watch: SocketWatch,
     config: EngineConfig,
@@ -77,6 +83,9 @@ impl Engine {
             windows: Windows::default(),
             draining: Vec::new(),
             roles: config.endpoints.iter().map(|it| (it.address, it.role)).collect(),
+            metrics: Book::new(&config.endpoints),
+            ticks: 0,
+            jsonl_errors: 0,
             base: Snapshot::default(),
             watch: SocketWatch::default(),
             config,
@@ -145,6 +154,7 @@ impl Engine {
     }
 
     fn observe(&mut self, observation: &Observation) {
+        self.metrics.observe(observation);
         let row = match serde_json::to_string(&KernelRow::new(observation)) {
             Ok(row) => row,
             Err(error) => {
@@ -159,8 +169,7 @@ impl Engine {
     fn write(&mut self, row: &str) {
         let Some(file) = &mut self.config.jsonl else { return };
         if let Err(error) = writeln!(file, "{row}") {
-            tracing::error!(%error, "the JSONL file can't be written: no more lines go there");
-            self.config.jsonl = None;
+            self.give_up_jsonl(&error);
         }
     }
 
@@ -168,9 +177,14 @@ impl Engine {
         if let Some(file) = &mut self.config.jsonl
             && let Err(error) = file.flush()
         {
-            tracing::error!(%error, "the JSONL file can't be written: no more lines go there");
-            self.config.jsonl = None;
+            self.give_up_jsonl(&error);
         }
+    }
+
+    fn give_up_jsonl(&mut self, error: &std::io::Error) {
+        tracing::error!(%error, "the JSONL file can't be written: no more lines go there until a reload");
+        self.jsonl_errors += 1;
+        self.config.jsonl = None;
     }
 
     /// Drains the source until attempted minus failed is consumed: while packets arrive, records can
@@ -221,6 +235,9 @@ impl Engine {
                 let key = self.windows.key(&id);
                 drop(reply.send(key.map(|key| self.inflight.concentration(key, id))));
             }
+            Command::Metrics(reply) => drop(reply.send(Box::new(self.tick()))),
+            Command::Ping(reply) => drop(reply.send(())),
+            Command::Reconfigure(change, reply) => drop(reply.send(self.reconfigure(change))),
             Command::Stop(reply) => {
                 self.stop();
                 let _ = reply.send(());
@@ -233,7 +250,12 @@ impl Engine {
         let counters = WindowCounters::between(&self.base, &now);
         let mut reasons = reasons(&counters);
         reasons.extend(self.also());
-        Status { now: self.config.clock.now(), counters, reasons }
+        Status {
+            now: self.config.clock.now(),
+            endpoints: self.config.endpoints.clone(),
+            counters,
+            reasons,
+        }
     }
 
     fn also(&self) -> Option<Reason> {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use command::{Command, Gauges, Opened, Status};
+pub use command::{Change, Command, Gauges, Opened, Status};
 pub use engine::{Engine, EngineConfig, SocketWatch};
 
 /// How long the source may wait for records before commands are served.
@@ -20,6 +20,12 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// A handle whose commands nobody serves but a test.
+    #[cfg(test)]
+    pub(crate) fn over(commands: Sender<Command>) -> Self {
+        Self { commands }
+    }
+
     /// Asks the worker; `None` when it has stopped.
     pub async fn ask<T>(
         &self,

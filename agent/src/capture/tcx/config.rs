@@ -101,24 +101,29 @@ impl TcxConfig {
                 "set ring_bytes to 16777216 (16 MiB)",
             ));
         }
-        let mut endpoints: Vec<_> = self.endpoints.iter().map(|it| canonical(*it)).collect();
-        endpoints.sort_unstable();
-        endpoints.dedup();
-        if let Some(wildcard) = endpoints.iter().find(|it| it.ip().is_unspecified()) {
-            return Err(refused(
-                format!("endpoint {wildcard} is a wildcard"),
-                "name each address that the server is reached at",
-            ));
-        }
-        let most = usize::try_from(agent_ebpf::endpoint::MAX_ENDPOINTS).unwrap_or(usize::MAX);
-        if endpoints.is_empty() || endpoints.len() > most {
-            return Err(refused(
-                format!("{} endpoints", endpoints.len()),
-                &format!("name between 1 and {most} endpoints"),
-            ));
-        }
-        Ok(endpoints)
+        checked(&self.endpoints)
     }
+}
+
+/// `endpoints` in plain form, sorted, each once.
+pub(super) fn checked(endpoints: &[SocketAddr]) -> Result<Vec<SocketAddr>, CaptureError> {
+    let mut endpoints: Vec<_> = endpoints.iter().map(|it| canonical(*it)).collect();
+    endpoints.sort_unstable();
+    endpoints.dedup();
+    if let Some(wildcard) = endpoints.iter().find(|it| it.ip().is_unspecified()) {
+        return Err(refused(
+            format!("endpoint {wildcard} is a wildcard"),
+            "name each address that the server is reached at",
+        ));
+    }
+    let most = usize::try_from(agent_ebpf::endpoint::MAX_ENDPOINTS).unwrap_or(usize::MAX);
+    if endpoints.is_empty() || endpoints.len() > most {
+        return Err(refused(
+            format!("{} endpoints", endpoints.len()),
+            &format!("name between 1 and {most} endpoints"),
+        ));
+    }
+    Ok(endpoints)
 }
 
 fn refused(what: String, mend: &str) -> CaptureError {

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use agent_ebpf::counters::{INTERFACE_SLOTS, PACKET_SLOTS, SOCKET_SLOTS};
-use agent_ebpf::endpoint::{ENDPOINT_KEY_LEN, EndpointKey, MAX_INTERFACES, interface_slot};
+pub(super) use agent_ebpf::endpoint::ENDPOINT_KEY_LEN;
+use agent_ebpf::endpoint::{EndpointKey, MAX_INTERFACES, interface_slot};
 use agent_ebpf::tracepoint::{Tracepoint, retransmit, socket_state};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::tc::TcAttachOptions;
@@ -54,7 +55,7 @@ pub(super) fn program_error(doing: &str, error: &dyn std::error::Error) -> Captu
     CaptureError::Program { what, mend: mend.to_owned() }
 }
 
-fn map_error(name: &'static str) -> impl FnOnce(MapError) -> CaptureError {
+pub(super) fn map_error(name: &'static str) -> impl FnOnce(MapError) -> CaptureError {
     move |error| program_error(name, &error)
 }
 
@@ -97,7 +98,7 @@ pub(super) fn take_maps(bpf: &mut Ebpf) -> Result<Maps, CaptureError> {
 }
 
 /// The bytes of an [`EndpointKey`].
-fn key_bytes(endpoint: SocketAddr) -> [u8; ENDPOINT_KEY_LEN] {
+pub(super) fn key_bytes(endpoint: SocketAddr) -> [u8; ENDPOINT_KEY_LEN] {
     let key = EndpointKey { address: mapped(endpoint.ip()), port: endpoint.port(), reserved: 0 };
     let mut bytes = [0; ENDPOINT_KEY_LEN];
     bytes[..16].copy_from_slice(&key.address);
@@ -105,7 +106,10 @@ fn key_bytes(endpoint: SocketAddr) -> [u8; ENDPOINT_KEY_LEN] {
     bytes
 }
 
-fn map_mut<'a>(bpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Map, CaptureError> {
+pub(super) fn map_mut<'a>(
+    bpf: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut Map, CaptureError> {
     bpf.map_mut(name).ok_or_else(|| missing(name))
 }
 

@@ -19,5 +19,6 @@ pub mod sockdiag;
 pub mod source;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod top;
 pub mod window;
 pub mod worker;

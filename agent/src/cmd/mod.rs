@@ -4,6 +4,7 @@ mod doctor;
 mod read;
 mod run;
 mod selftest;
+mod top;
 
 use clap::{Parser, Subcommand};
 
@@ -28,6 +29,8 @@ enum Subcommands {
     Doctor(doctor::DoctorArgs),
     /// Proves on this host that what the agent observes is what was sent
     Selftest(selftest::SelftestArgs),
+    /// Shows what an agent sees, live
+    Top(top::TopArgs),
 }
 
 impl Cli {
@@ -41,6 +44,7 @@ impl Cli {
             Subcommands::Read(args) => read::execute(args),
             Subcommands::Doctor(args) => doctor::execute(args),
             Subcommands::Selftest(args) => selftest::execute(args),
+            Subcommands::Top(args) => top::execute(args),
         }
     }
 }

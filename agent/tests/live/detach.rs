@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use agent::capture::tcx::{InterfaceRef, Method, TcxSource};
 use aya::programs::{SchedClassifier, TcAttachType};
 
-use crate::support::{config, kernel_available, open};
+use crate::support::{config, for_each_method, kernel_available, open};
 
 fn attached() -> Vec<u32> {
     let programs = |direction| SchedClassifier::query_tcx("lo", direction);
@@ -62,28 +62,42 @@ fn a_failed_open_leaves_nothing_attached() {
 #[test]
 #[ignore = "the process that the next test kills"]
 fn hold_a_source_until_killed() {
-    let source = open("127.0.0.1:9".parse().unwrap(), Method::Tcx);
+    let filter = std::env::var("GOODPUT_HOLD").is_ok_and(|method| method == "socket-filter");
+    let method = if filter { Method::SocketFilter } else { Method::Tcx };
+    let source = open("127.0.0.1:9".parse().unwrap(), method);
     let ids: Vec<_> = source.program_ids().unwrap().iter().map(u32::to_string).collect();
     println!("\nholding {}", ids.join(" "));
     let _ = std::io::stdin().read(&mut [0; 1]);
 }
 
+fn loaded() -> Vec<u32> {
+    aya::programs::loaded_programs().flatten().map(|it| it.id()).collect()
+}
+
 #[test]
-fn killing_the_process_detaches_its_programs() {
-    if !kernel_available("SIGKILL") {
-        return;
-    }
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "detach::hold_a_source_until_killed", "--ignored", "--nocapture"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let holding = lines.map(Result::unwrap).find(|line| line.starts_with("holding ")).unwrap();
-    let ids: Vec<u32> = holding.split_whitespace().skip(1).map(|id| id.parse().unwrap()).collect();
-    assert!(any_attached(&ids), "{ids:?}");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_detached(&ids);
+fn killing_the_process_leaves_no_program() {
+    for_each_method("SIGKILL", |method| {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "detach::hold_a_source_until_killed", "--ignored", "--nocapture"])
+            .env("GOODPUT_HOLD", method.name())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let holding = lines.map(Result::unwrap).find(|line| line.starts_with("holding ")).unwrap();
+        let ids: Vec<u32> =
+            holding.split_whitespace().skip(1).map(|id| id.parse().unwrap()).collect();
+        let present = || loaded().iter().any(|id| ids.contains(id));
+        assert_eq!(any_attached(&ids), method == Method::Tcx, "{ids:?}");
+        assert!(present(), "{ids:?}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_detached(&ids);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while present() {
+            assert!(Instant::now() < deadline, "programs {ids:?} are still loaded after 10 s");
+            std::thread::yield_now();
+        }
+    });
 }

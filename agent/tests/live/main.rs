@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod coexistence;
 mod connections;
 mod detach;
 mod frames;
@@ -9,6 +10,7 @@ mod inject;
 mod kernel_log;
 mod loss;
 mod namespaces;
+mod neighbour;
 mod privilege;
 mod recorder;
 mod rig;

@@ -21,7 +21,7 @@ const WATCH: [&str; 7] =
 
 fn key(name: &str) -> &'static str {
     let line = UNIT.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
-    line.unwrap_or_else(|| panic!("the unit has no {name}"))
+    line.expect(name)
 }
 
 /// False, said loudly, where the kernel programs can't be attached.

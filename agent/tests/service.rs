@@ -21,7 +21,7 @@ const WATCH: [&str; 7] =
 
 fn key(name: &str) -> &'static str {
     let line = UNIT.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
-    line.expect(name)
+    line.unwrap_or_else(|| unreachable!("the unit has no {name}"))
 }
 
 /// False, said loudly, where the kernel programs can't be attached.

@@ -70,7 +70,7 @@ fn is_part(entry: &fs::DirEntry) -> io::Result<bool> {
 /// A cell holds repetitions and nothing else.
 fn is_cell(path: &Path) -> io::Result<bool> {
     let rate = path.file_name().and_then(|name| name.to_str()?.rsplit_once("-r"));
-    if !rate.is_some_and(|(_, rate)| rate.parse::<f64>().is_ok()) {
+    if rate.is_none_or(|(_, rate)| rate.parse::<f64>().is_err()) {
         return Ok(false);
     }
     for entry in fs::read_dir(path)? {

@@ -79,7 +79,14 @@ fn failed(call: &'static str, source: io::Error) -> ForeignError {
 /// # Errors
 /// Without `CAP_NET_ADMIN` on a kernel with TCX, or when the interface is gone.
 pub fn list(ifindex: u32) -> Result<Vec<ForeignProgram>, ForeignError> {
-    let own = own_programs();
+    list_except(ifindex, &own_programs())
+}
+
+/// As [`list`], for a process that holds programs of others: `own` names the agent's by id.
+///
+/// # Errors
+/// As [`list`].
+pub fn list_except(ifindex: u32, own: &BTreeSet<u32>) -> Result<Vec<ForeignProgram>, ForeignError> {
     let mut programs = Vec::new();
     let mut agent_on = BTreeSet::new();
     for hook in [Hook::TcxIngress, Hook::TcxEgress] {
@@ -87,7 +94,7 @@ pub fn list(ifindex: u32) -> Result<Vec<ForeignProgram>, ForeignError> {
         if ids.iter().any(|id| own.contains(id)) {
             agent_on.insert(hook);
         }
-        programs.extend(tcx(hook, &ids, &own));
+        programs.extend(tcx(hook, &ids, own));
     }
     for found in netlink::filters(ifindex)?.into_iter().chain(netlink::xdp(ifindex)?) {
         programs.push(ForeignProgram { before_agent: before(found.hook, &agent_on), ..found });

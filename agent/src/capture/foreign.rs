@@ -150,8 +150,9 @@ fn name(programs: &mut [ForeignProgram]) {
     let loaded = aya::programs::loaded_programs().map_while(Result::ok);
     let names: BTreeMap<u32, String> =
         loaded.filter_map(|info| Some((info.id(), info.name_as_str()?.to_owned()))).collect();
+    let named = |id: &u32| names.get(id).filter(|name| !name.is_empty()).cloned();
     for program in programs {
-        let known = program.id.and_then(|id| names.get(&id).cloned());
+        let known = program.id.as_ref().and_then(named);
         program.name = known.or(program.name.take());
     }
 }

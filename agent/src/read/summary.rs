@@ -141,7 +141,7 @@ impl Open {
         summary.framing.count(exchange.framing());
         summary.request_bytes += exchange.request_bytes;
         summary.response_bytes += exchange.response.bytes;
-        summary.retransmits += exchange.retransmits;
+        summary.retransmits += exchange.request_retransmits + exchange.response_retransmits;
         summary.bytes_lost += exchange.response.bytes_lost;
         let ttft = exchange.request_end.and_then(|end| exchange.response.ttft(end));
         self.ttft.extend(ttft.and_then(|ns| u64::try_from(ns).ok()));

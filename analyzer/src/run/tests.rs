@@ -71,10 +71,10 @@ fn a_bad_trace_is_named_with_its_line_and_nothing_is_written() {
 /// What a run has put down at `root` before its first measured request.
 fn registered(path: &Path, root: &Path) {
     let prepared = Prepared::new(Campaign::load(path).unwrap(), RunOptions::default()).unwrap();
-    let health = crate::testkit::health();
-    let manifest = super::manifest::manifest(&prepared, &health).unwrap();
+    let health = testkit::health();
+    let manifest = manifest(&prepared, &health).unwrap();
     std::fs::create_dir(root).unwrap();
-    crate::rundir::write_json(&root.join("manifest.json"), &manifest).unwrap();
+    write_json(&root.join("manifest.json"), &manifest).unwrap();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A capture file as a source: the same records as from the kernel, on the file's own clock.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -62,7 +62,8 @@ pub struct FileFacts {
 /// A capture file.
 pub struct FileSource<R> {
     reader: Reader<R>,
-    endpoints: HashSet<SocketAddr>,
+    /// Few: comparing costs less than hashing, for each packet twice.
+    endpoints: BTreeSet<SocketAddr>,
     clock: FileClock,
     /// Where the current tick began.
     tick: Option<Nanos>,

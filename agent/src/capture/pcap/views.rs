@@ -8,10 +8,15 @@ use super::link::Hop;
 /// Places told apart; a hostile file can't make more. Those beyond share one number.
 const MAX_VIEWS: usize = 4096;
 
+/// An interface of the file, and what a cooked header adds.
+type Place = (u32, Option<Hop>);
+
 /// Numbers for places, from 1 in the order of their first packet.
 #[derive(Debug, Default)]
 pub(super) struct Views {
-    numbers: HashMap<(u32, Option<Hop>), u32>,
+    numbers: HashMap<Place, u32>,
+    /// The packet before usually came from the same place.
+    last: Option<(Place, u32)>,
     names: Vec<String>,
 }
 
@@ -24,12 +29,21 @@ impl Views {
         name: impl FnOnce() -> String,
     ) -> u32 {
         let key = (interface, hop);
-        if let Some(number) = self.numbers.get(&key) {
-            return *number;
+        if let Some((_, number)) = self.last.filter(|(last, _)| *last == key) {
+            return number;
         }
+        let number = match self.numbers.get(&key) {
+            Some(number) => *number,
+            None => self.add(key, name),
+        };
+        self.last = Some((key, number));
+        number
+    }
+
+    fn add(&mut self, key: Place, name: impl FnOnce() -> String) -> u32 {
         let number = u32::try_from(self.names.len() + 1).unwrap_or(u32::MAX);
         if self.names.len() < MAX_VIEWS {
-            self.names.push(full_name(name(), hop));
+            self.names.push(full_name(name(), key.1));
             self.numbers.insert(key, number);
         }
         number

@@ -1,5 +1,6 @@
 //! goodput-agent: eBPF capture of inference streams on gateway and backend hosts.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use agent::cmd::{Cli, EXIT_USAGE};
@@ -8,7 +9,12 @@ use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("GOODPUT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(colours)
+        .with_writer(std::io::stderr)
+        .init();
     match Cli::parse().execute() {
         Ok(code) => code,
         Err(error) => {

@@ -59,16 +59,37 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("goodput: {error:#}");
+        eprintln!("goodput: {}", describe(&error));
         ExitCode::from(EXIT_BAD_INPUT)
     })
 }
 
+/// The message and those of its causes that it does not already contain.
+fn describe(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
+    use anyhow::Context as _;
     use clap::CommandFactory as _;
 
-    use super::Cli;
+    use super::{Cli, describe};
+
+    #[test]
+    fn a_cause_that_the_message_contains_is_not_repeated() {
+        let cause = || std::io::Error::other("no such file");
+        let once = Err::<(), _>(cause()).context("a.toml: no such file; name another").unwrap_err();
+        assert_eq!(describe(&once), "a.toml: no such file; name another");
+        let both = Err::<(), _>(cause()).context("cannot read a.toml").unwrap_err();
+        assert_eq!(describe(&both), "cannot read a.toml: no such file");
+    }
 
     #[test]
     fn every_command_shows_examples() {

@@ -63,6 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             _ => Existing::Refuse,
         },
         without_agent: args.without_agent,
+        single_pass: args.quick,
         probe_seconds: args.quick.then_some(QUICK_PROBE_SECONDS),
     };
     match analyzer::run::run(&args.campaign, options, stop.flag(), &mut CampaignProgress) {

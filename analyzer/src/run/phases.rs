@@ -312,7 +312,11 @@ fn burst(rate: f64, seconds: f64, rows: usize) -> usize {
 fn cells(bench: &Bench<'_>, reporter: &mut dyn Reporter) -> Result<(), RunError> {
     reporter.phase("phase 3: replay");
     measure_all(bench, &todo(bench.prepared), reporter)?;
-    for _ in 0..bench.prepared.campaign.keys().load.replace_invalid {
+    let rounds = match bench.prepared.options.single_pass {
+        true => 0,
+        false => bench.prepared.campaign.keys().load.replace_invalid,
+    };
+    for _ in 0..rounds {
         let lacking = lacking(bench.prepared)?;
         if lacking.is_empty() {
             break;

@@ -37,6 +37,8 @@ pub struct RunOptions {
     pub existing: Existing,
     /// Measure without the agents that the campaign lists.
     pub without_agent: bool,
+    /// Do not make up for discarded repetitions: each cell is measured once.
+    pub single_pass: bool,
     /// Length of the probe's burst, seconds, instead of the campaign's.
     pub probe_seconds: Option<f64>,
 }

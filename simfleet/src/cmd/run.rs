@@ -1,5 +1,6 @@
 //! `simfleet run`: serve until told to stop.
 
+use std::io::IsTerminal as _;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -19,7 +20,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::from_default_env();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(colours)
+        .with_writer(std::io::stderr)
+        .init();
     let mut config = FleetConfig::from_path(&args.config)?;
     if let Some(name) = &args.silent_fallback {
         fall_back(&mut config, name)?;

@@ -151,7 +151,9 @@ mod tests {
     fn only_growth_fails() {
         let flat = samples(|at| 9_000 + at % 3 * 300);
         assert_eq!(judge(&flat, end(9_000, 100, (0, 0))), None);
-        assert!(judge(&samples(|at| 9_000 + at * 100), end(9_000, 100, (0, 0))).is_some());
+        assert!(
+            judge(&samples(|at| 9_000 + at * SLACK_KIB / 10), end(9_000, 100, (0, 0))).is_some()
+        );
         assert!(judge(&flat, end(13_000, 100, (0, 0))).is_some());
         assert!(judge(&flat, end(9_000, 101, (0, 0))).is_some());
         assert!(judge(&flat, end(9_000, 100, (1, 0))).is_some());

@@ -5,10 +5,14 @@
     reason = "helpers outside test functions fail their test by panicking"
 )]
 
+mod common;
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
+
+use common::{Running, kernel_available};
 
 fn agent(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_goodput-agent"));
@@ -22,30 +26,6 @@ fn refused(arguments: &[&str]) -> String {
     assert_eq!(status.code(), Some(2), "{stderr}");
     assert!(stdout.is_empty(), "no ready line");
     stderr
-}
-
-/// False, said loudly, where the kernel programs can't be attached.
-fn kernel_available(test: &str) -> bool {
-    let missing = agent::capture::tcx::preflight();
-    for one in &missing {
-        eprintln!("SKIPPED {test}: {} is missing; {}", one.what, one.mend);
-    }
-    let required = std::env::var("GOODPUT_REQUIRE_KERNEL").is_ok_and(|value| value == "1");
-    assert!(
-        missing.is_empty() || !required,
-        "GOODPUT_REQUIRE_KERNEL=1, but nothing can be attached"
-    );
-    missing.is_empty()
-}
-
-/// Ended when dropped, so that no failing test leaves an agent behind.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 impl Running {

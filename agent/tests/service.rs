@@ -5,12 +5,15 @@
     reason = "helpers outside test functions fail their test by panicking"
 )]
 
+mod common;
+
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use common::{Running, kernel_available};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -22,27 +25,6 @@ const WATCH: [&str; 7] =
 fn key(name: &str) -> &'static str {
     let line = UNIT.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
     line.unwrap_or_else(|| unreachable!("the unit has no {name}"))
-}
-
-/// False, said loudly, where the kernel programs can't be attached.
-fn kernel_available(test: &str) -> bool {
-    let missing = agent::capture::tcx::preflight();
-    for one in &missing {
-        eprintln!("SKIPPED {test}: {} is missing; {}", one.what, one.mend);
-    }
-    let required = std::env::var("GOODPUT_REQUIRE_KERNEL").is_ok_and(|value| value == "1");
-    assert!(missing.is_empty() || !required, "GOODPUT_REQUIRE_KERNEL=1");
-    missing.is_empty()
-}
-
-/// Ended when dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn receive(socket: &UnixDatagram) -> String {

@@ -8,6 +8,7 @@ use agent::capture::tcx::{InterfaceRef, Method, TcxConfig, TcxSource};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 
+use crate::frames::frame;
 use crate::inject::Frame;
 use crate::neighbour::Neighbour;
 use crate::recorder::Recorder;
@@ -41,16 +42,7 @@ fn watch(method: Method) -> TcxSource {
 }
 
 fn send() {
-    Frame {
-        port: 8000,
-        source_port: 9,
-        seq: 5,
-        flags: 0x18,
-        payload: b"hello".to_vec(),
-        fragment_offset: 0,
-        tagged: false,
-    }
-    .send_on("near");
+    Frame { seq: 5, ..frame(8000, b"hello") }.send_on("near");
 }
 
 /// Sends a frame; returns how many segments the agent and packets the neighbour saw more.

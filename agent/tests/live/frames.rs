@@ -16,7 +16,8 @@ fn unused_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-fn frame(port: u16, payload: &[u8]) -> Frame {
+/// A segment with payload towards `port`.
+pub(crate) fn frame(port: u16, payload: &[u8]) -> Frame {
     Frame {
         port,
         source_port: 9,

@@ -7,6 +7,7 @@ use agent::capture::tcx::{InterfaceRef, TcxConfig, TcxSource};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 
+use crate::frames::frame;
 use crate::inject::Frame;
 use crate::recorder::Recorder;
 use crate::support::for_each_method;
@@ -33,16 +34,7 @@ fn a_packet_that_passes_two_interfaces_is_two_views_of_one_segment() {
         })
         .unwrap();
 
-        Frame {
-            port: 8000,
-            source_port: 9,
-            seq: 5,
-            flags: 0x18,
-            payload: b"hello".to_vec(),
-            fragment_offset: 0,
-            tagged: false,
-        }
-        .send_on("near");
+        Frame { seq: 5, ..frame(8000, b"hello") }.send_on("near");
         let mut recorder = Recorder::default();
         recorder.poll_until(&mut source, |it| it.segments.len() >= 2);
         recorder.drain(&mut source);

@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod notify;
 pub mod observation;
 pub mod privileges;
+pub mod prompt;
 pub mod read;
 pub mod reload;
 pub mod selftest;

@@ -29,6 +29,8 @@ pub(super) struct Shared<'a> {
     pub(super) budget: &'a mut Budget,
     pub(super) stats: &'a mut FlowStats,
     pub(super) events: &'a mut Vec<FlowEvent>,
+    /// Somebody asks for the prefixes of prompts.
+    pub(super) reads_prompts: bool,
 }
 
 /// Who a connection is between, and which one of that pair it is.
@@ -95,6 +97,7 @@ impl Connection {
     /// Takes one record of this connection.
     pub(super) fn take(&mut self, segment: &Segment<'_>, shared: &mut Shared<'_>) {
         self.last_stamp = self.last_stamp.max(segment.stamp);
+        self.http.reads_prompts = shared.reads_prompts;
         self.handshake.note(segment);
         self.hear_other_side(segment, shared);
         if segment.flags.syn() {
@@ -322,7 +325,7 @@ impl Connection {
         }
     }
 
-    fn finished(&self, exchange: Exchange) -> FinishedExchange {
+    fn finished(&self, mut exchange: Exchange) -> FinishedExchange {
         FinishedExchange {
             endpoint: self.identity.endpoint,
             peer: self.identity.peer,
@@ -333,6 +336,7 @@ impl Connection {
             request_end: exchange.request_end,
             seen: exchange.seen,
             request_bytes: exchange.request_bytes(),
+            prompt: exchange.take_prefixes(),
             opaque: exchange.opaque,
             doubtful: exchange.doubtful,
             unknowable: exchange.unknowable,

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use protocol::http1::Framing;
 use protocol::{Nanos, StreamOutcome, TimelineRecord, TraceId};
 
+use crate::prompt::Prefixes;
+
 /// Number of a connection since the agent started; tuples are reused, numbers are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
@@ -50,6 +52,8 @@ pub struct FinishedExchange {
     pub seen: Nanos,
     /// Bytes of the request.
     pub request_bytes: u64,
+    /// What was hashed of the prompt; `None` when nobody asked for it.
+    pub prompt: Option<Prefixes>,
     /// The response; its framing is as decoded: [`FinishedExchange::framing`] is the verdict.
     pub response: TimelineRecord,
     /// Nothing can be read.

@@ -5,6 +5,7 @@ use protocol::timeline::FeedReport;
 use protocol::{Nanos, ResponseTimeline, TimelineRecord, TraceId, TraceParent};
 
 use super::event::Opaque;
+use crate::prompt::{Prefixes, PromptHasher};
 
 /// Bytes at the start of a request that tell other protocols from HTTP/1.
 const OPENING: usize = 16;
@@ -22,6 +23,8 @@ pub(super) struct Exchange {
     pub(super) seen: Nanos,
     pub(super) trace_id: Option<TraceId>,
     method: Option<Method>,
+    /// Reads the prompt's prefixes; `None` while nobody asks for them.
+    prompt: Option<Box<PromptHasher>>,
     response: Option<ResponseTimeline>,
     pub(super) opaque: Option<Opaque>,
     /// See [`super::event::FinishedExchange::doubtful`].
@@ -53,6 +56,7 @@ impl Exchange {
             seen,
             trace_id: None,
             method: None,
+            prompt: None,
             response: None,
             opaque: None,
             doubtful,
@@ -67,6 +71,25 @@ impl Exchange {
         }
     }
 
+    /// The same, with the prefixes of its prompt hashed while they pass.
+    pub(super) fn reading_prompt(mut self) -> Self {
+        self.prompt = Some(Box::new(PromptHasher::new()));
+        self
+    }
+
+    /// Bytes of its connection were repeated with other content.
+    pub(super) fn contradict(&mut self) {
+        self.unknowable = true;
+        if let Some(prompt) = &mut self.prompt {
+            prompt.doubt();
+        }
+    }
+
+    /// What was hashed of the prompt.
+    pub(super) fn take_prefixes(&mut self) -> Option<Prefixes> {
+        self.prompt.take().map(|prompt| prompt.finish())
+    }
+
     /// Takes request bytes; answers how many belong to this request.
     pub(super) fn feed_request(&mut self, bytes: &[u8], stamp: Nanos) -> usize {
         self.request_first.get_or_insert(stamp);
@@ -75,13 +98,19 @@ impl Exchange {
             self.passed[0] += bytes.len() as u64;
             return bytes.len();
         }
-        let Self { request, trace_id, method, .. } = self;
-        let taken = request.feed(bytes, |event| {
-            if let RequestEvent::Head(head) = event {
+        let Self { request, trace_id, method, prompt, .. } = self;
+        let taken = request.feed(bytes, |event| match event {
+            RequestEvent::Head(head) => {
                 *method = Some(Method::from_token(head.method));
                 let parent = head.fields.get(TraceParent::HEADER).map(TraceParent::parse);
                 *trace_id = parent.and_then(Result::ok).map(|parent| parent.trace_id);
             }
+            RequestEvent::Body { bytes, .. } => {
+                if let Some(prompt) = prompt {
+                    prompt.feed(bytes);
+                }
+            }
+            RequestEvent::End => {}
         });
         if self.request.is_complete() {
             self.request_end.get_or_insert(stamp);
@@ -105,6 +134,9 @@ impl Exchange {
         if self.opaque.is_some() {
             self.passed[0] += bytes;
             return bytes;
+        }
+        if let Some(prompt) = &mut self.prompt {
+            prompt.lose();
         }
         let taken = self.request.skip(bytes);
         self.passed[0] += taken;

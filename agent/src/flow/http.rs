@@ -55,6 +55,8 @@ pub(super) struct Http {
     limit: usize,
     client_closed: Option<Nanos>,
     endpoint_closed: bool,
+    /// Somebody asks for the prefixes of prompts.
+    pub(super) reads_prompts: bool,
     pub(super) events: Vec<HttpEvent>,
 }
 
@@ -72,6 +74,7 @@ impl Http {
             limit,
             client_closed: None,
             endpoint_closed: false,
+            reads_prompts: false,
             events: Vec::new(),
         }
     }
@@ -212,7 +215,7 @@ impl Http {
 
     /// Bytes were repeated with other content: whichever request they belong to has no verdict.
     pub(super) fn contradicted(&mut self) {
-        self.queue.iter_mut().chain(self.last.as_deref_mut()).for_each(|it| it.unknowable = true);
+        self.queue.iter_mut().chain(self.last.as_deref_mut()).for_each(Exchange::contradict);
     }
 }
 

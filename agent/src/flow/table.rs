@@ -42,6 +42,7 @@ pub struct FlowTable {
     stats: FlowStats,
     events: Vec<FlowEvent>,
     next_id: u64,
+    reads_prompts: bool,
 }
 
 impl FlowTable {
@@ -59,6 +60,7 @@ impl FlowTable {
             stats: FlowStats::default(),
             events: Vec::new(),
             next_id: 0,
+            reads_prompts: false,
         }
     }
 
@@ -75,6 +77,12 @@ impl FlowTable {
         for (stamp, key) in gone {
             self.end(key, stamp);
         }
+    }
+
+    /// Whether prefixes of prompts are hashed in requests that begin from now on: it costs time for
+    /// every byte, so that it is done only while somebody asks for it.
+    pub fn read_prompts(&mut self, reads: bool) {
+        self.reads_prompts = reads;
     }
 
     /// Counts since the table was made.
@@ -170,9 +178,10 @@ impl FlowTable {
 
     /// Works on one connection and books what follows from it.
     fn with(&mut self, key: Key, work: impl FnOnce(&mut Connection, &mut Shared<'_>)) {
-        let Self { connections, budget, stats, events, .. } = self;
+        let Self { connections, budget, stats, events, reads_prompts, .. } = self;
         let Some(connection) = connections.get_mut(&key) else { return };
-        work(connection, &mut Shared { budget, stats, events });
+        let reads_prompts = *reads_prompts;
+        work(connection, &mut Shared { budget, stats, events, reads_prompts });
         if connection.is_over() {
             let stamp = connection.last_stamp;
             self.end(key, stamp);
@@ -185,9 +194,10 @@ impl FlowTable {
 
     fn end(&mut self, key: Key, stamp: Nanos) {
         self.waiting.remove(&key);
-        let Self { budget, stats, events, .. } = self;
+        let Self { budget, stats, events, reads_prompts, .. } = self;
         let Some(mut connection) = self.connections.remove(&key) else { return };
-        connection.end(stamp, &mut Shared { budget, stats, events });
+        let reads_prompts = *reads_prompts;
+        connection.end(stamp, &mut Shared { budget, stats, events, reads_prompts });
         let closed = Closed {
             at: stamp,
             client_syn: connection.client_syn,

@@ -119,7 +119,9 @@ impl Http {
             self.abandon(stamp);
             self.doubtful = true;
         }
-        self.queue.push_back(Exchange::new(self.next_index, stamp, self.doubtful));
+        let exchange = Exchange::new(self.next_index, stamp, self.doubtful);
+        let reads = self.reads_prompts;
+        self.queue.push_back(if reads { exchange.reading_prompt() } else { exchange });
         self.next_index += 1;
         self.events.push(HttpEvent::Started(stamp));
     }

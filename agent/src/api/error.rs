@@ -5,7 +5,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::window::WindowError;
+use crate::window::{LeaseError, WindowError};
 
 /// A call that can't be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum ApiError {
     SlowBody,
     /// A label is longer than is kept.
     LongLabel,
+    /// A lease that no window can have.
+    BadLease(LeaseError),
     /// No such path.
     UnknownPath,
     /// No such method on this path.
@@ -44,11 +46,12 @@ impl ApiError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::BadBody(_) | Self::LongLabel => StatusCode::BAD_REQUEST,
+            Self::BadBody(_) | Self::LongLabel | Self::BadLease(_) => StatusCode::BAD_REQUEST,
             Self::LargeBody => StatusCode::PAYLOAD_TOO_LARGE,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::UnknownPath | Self::Window(WindowError::Unknown) => StatusCode::NOT_FOUND,
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Window(WindowError::Expired) => StatusCode::GONE,
             Self::Window(WindowError::Closed | WindowError::Full) => StatusCode::CONFLICT,
             Self::Window(WindowError::Stopping) => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -72,6 +75,9 @@ impl ApiError {
             Self::LongLabel => {
                 ("the label is longer than 256 bytes".to_owned(), "choose a shorter label")
             }
+            Self::BadLease(error) => {
+                (error.to_string(), "send the seconds to keep the window without a call about it")
+            }
             Self::UnknownPath => ("no such path".to_owned(), "docs/agent-api.md lists the calls"),
             Self::WrongMethod => {
                 ("no such method here".to_owned(), "docs/agent-api.md lists the calls")
@@ -87,8 +93,14 @@ fn mend(error: WindowError) -> &'static str {
         WindowError::Unknown => {
             "use a window_id that POST /v1/windows answered; deleted ones are gone"
         }
+        WindowError::Expired => {
+            "open another window, with a longer lease_s or a call about it now and then"
+        }
         WindowError::Closed => "fetch its observations, or open another window",
-        WindowError::Full => "delete windows that are not needed any more: DELETE /v1/windows/{id}",
+        WindowError::Full => {
+            "delete windows that are not needed any more (DELETE /v1/windows/{id}), or wait for the \
+             end of their leases"
+        }
         WindowError::Stopping => "start the agent again",
     }
 }

@@ -16,12 +16,14 @@ use super::{InterfaceName, Sockdiag, State};
 use crate::endpoint::Endpoint;
 use crate::inflight::{Concentration, GAUGES_SCHEMA, GaugeRow, RoleSpread};
 use crate::metrics::{self, Process};
-use crate::window::{Closing, Reason, WindowCounters, WindowError};
-use crate::worker::{Command, Opened};
+use crate::window::{Closing, Lease, Reason, WindowCounters, WindowError};
+use crate::worker::{Command, Ending, Opened, Opening};
 
 const STATUS_SCHEMA: &str = "goodput.agent-status/1";
 /// Windows are named for people.
 const MAX_LABEL: usize = 256;
+/// How long a close waits for open requests unless it says otherwise.
+const DEFAULT_DRAIN_MS: u64 = 1000;
 const NDJSON: &str = "application/x-ndjson";
 
 /// Keys are written in this order.
@@ -47,17 +49,19 @@ pub(super) struct StatusBody {
 #[serde(deny_unknown_fields)]
 struct OpenBody {
     label: String,
+    lease_s: Option<u64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CloseBody {
-    #[serde(default = "default_drain")]
-    drain_ms: u64,
+    drain_ms: Option<u64>,
+    lease_s: Option<u64>,
 }
 
-fn default_drain() -> u64 {
-    1000
+fn lease(seconds: Option<u64>, default: Lease) -> Result<Lease, ApiError> {
+    let lease = seconds.map_or(Ok(default), Lease::from_seconds);
+    lease.map_err(ApiError::BadLease)
 }
 
 #[derive(Serialize)]
@@ -105,11 +109,12 @@ pub(super) async fn open(
     Shared(state): Shared<State>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Opened>), ApiError> {
-    let OpenBody { label } = body(&bytes)?;
+    let OpenBody { label, lease_s } = body(&bytes)?;
     if label.len() > MAX_LABEL {
         return Err(ApiError::LongLabel);
     }
-    let opened = ask(&state, |reply| Command::Open(label, reply)).await??;
+    let opening = Opening { label, lease: lease(lease_s, Lease::OPEN)? };
+    let opened = ask(&state, |reply| Command::Open(opening, reply)).await??;
     Ok((StatusCode::CREATED, Json(opened)))
 }
 
@@ -118,9 +123,11 @@ pub(super) async fn close(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Closing>, ApiError> {
-    let drain_ms =
-        if bytes.is_empty() { default_drain() } else { body::<CloseBody>(&bytes)?.drain_ms };
-    Ok(Json(ask(&state, |reply| Command::Close(id, drain_ms, reply)).await??))
+    let CloseBody { drain_ms, lease_s } =
+        if bytes.is_empty() { CloseBody::default() } else { body(&bytes)? };
+    let drain_ms = drain_ms.unwrap_or(DEFAULT_DRAIN_MS);
+    let ending = Ending { id, drain_ms, lease: lease(lease_s, Lease::CLOSED)? };
+    Ok(Json(ask(&state, |reply| Command::Close(ending, reply)).await??))
 }
 
 pub(super) async fn observations(

@@ -134,6 +134,28 @@ fn a_window_is_opened_filled_closed_fetched_and_freed() {
 }
 
 #[test]
+fn a_lease_is_asked_for_answered_and_bounded() {
+    let served = serving(None);
+    let usual = served.call("POST", "/v1/windows", r#"{"label":"a"}"#).json();
+    assert_eq!(usual["lease_s"], 3600);
+    let asked = served.call("POST", "/v1/windows", r#"{"label":"a","lease_s":7}"#).json();
+    assert_eq!(asked["lease_s"], 7);
+    for lease in ["0", "604801"] {
+        let body = format!(r#"{{"label":"a","lease_s":{lease}}}"#);
+        served.call("POST", "/v1/windows", &body).assert_error(400);
+        let body = format!(r#"{{"lease_s":{lease}}}"#);
+        served.call("POST", "/v1/windows/w1/close", &body).assert_error(400);
+    }
+    assert_eq!(served.call("POST", "/v1/windows/w1/close", r#"{"lease_s":9}"#).status, 200);
+}
+
+#[test]
+fn a_window_whose_lease_ran_out_is_gone() {
+    let answer = error::ApiError::from(crate::window::WindowError::Expired);
+    assert_eq!(axum::response::IntoResponse::into_response(answer).status(), 410);
+}
+
+#[test]
 fn status_and_gauges_have_the_documented_keys() {
     let served = serving(None);
     let status = served.call("GET", "/v1/status", "").json();

@@ -135,6 +135,8 @@ families! {
         "1 for each reason why not everything was seen since the agent started.";
     WINDOWS = "goodput_agent_windows", Gauge, "", &[],
         "Windows kept.";
+    WINDOWS_EXPIRED = "goodput_agent_windows_expired", Counter, "", &[],
+        "Windows given up because nobody called about them for as long as their lease.";
     FLOWS = "goodput_agent_flows", Gauge, "", &[],
         "Connections followed.";
     RING_CAPACITY = "goodput_agent_ring_capacity", Gauge, "bytes", &[],

@@ -48,6 +48,8 @@ pub struct Tick {
     pub book: Book,
     /// Windows kept.
     pub windows: usize,
+    /// Windows given up because nobody called about them.
+    pub windows_expired: u64,
     /// Connections in the flow table.
     pub flows: usize,
     /// Interfaces watched.

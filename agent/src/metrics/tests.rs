@@ -21,6 +21,7 @@ fn tick() -> Tick {
         gauges,
         book: Book::new(&endpoints()),
         windows: 1,
+        windows_expired: 2,
         flows: 9,
         interfaces: vec![InterfaceCount {
             name: "odd\"\\name\n".to_owned(),

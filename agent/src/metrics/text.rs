@@ -201,6 +201,7 @@ impl Exposition {
             .map(|reason| ([reason.code().to_owned()], u64::from(found.contains(&reason))));
         write(encoder, &INCOMPLETE, reasons, whole)?;
         write(encoder, &WINDOWS, [([], self.tick.windows as u64)], whole)?;
+        write(encoder, &WINDOWS_EXPIRED, [([], self.tick.windows_expired)], counter)?;
         write(encoder, &FLOWS, [([], self.tick.flows as u64)], whole)
     }
 

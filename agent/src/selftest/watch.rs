@@ -15,7 +15,7 @@ use crate::flow::FlowLimits;
 use crate::selftest::SelftestError;
 use crate::source::LiveSource;
 use crate::window::Closing;
-use crate::worker::{Command, Engine, EngineConfig};
+use crate::worker::{Command, Ending, Engine, EngineConfig, Opening};
 
 const POLL: Duration = Duration::from_millis(5);
 /// Milliseconds for which the window waits for open requests.
@@ -57,7 +57,7 @@ impl Watch {
         };
         let mut watch =
             Self { engine: Engine::new(source, config), window: String::new(), source: name };
-        let opened = watch.ask(|reply| Command::Open("selftest".to_owned(), reply));
+        let opened = watch.ask(|reply| Command::Open(Opening::new("selftest"), reply));
         watch.window = opened.and_then(Result::ok).map(|it| it.window_id).unwrap_or_default();
         Ok(watch)
     }
@@ -112,7 +112,7 @@ impl Watch {
     /// Closes the window.
     pub(super) fn close(&mut self) -> Option<Closing> {
         let id = self.window.clone();
-        self.ask(|reply| Command::Close(id, DRAIN_MS, reply)).and_then(Result::ok)
+        self.ask(|reply| Command::Close(Ending::new(id, DRAIN_MS), reply)).and_then(Result::ok)
     }
 
     /// The rows that were exported, as whoever reads `kernel.jsonl` gets them.

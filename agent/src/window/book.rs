@@ -7,6 +7,7 @@ use protocol::Nanos;
 use serde::Serialize;
 
 use super::counters::{Snapshot, WindowCounters};
+use super::lease::{Expired, Lease};
 use super::reason::{Reason, reasons};
 
 /// Windows kept at a time.
@@ -20,6 +21,9 @@ pub enum WindowError {
     /// No window has this id.
     #[error("no such window")]
     Unknown,
+    /// Nobody called about the window for as long as its lease, so that it was given up.
+    #[error("the window's lease ran out: nobody called about it for that long")]
+    Expired,
     /// The window was closed before.
     #[error("the window is closed already")]
     Closed,
@@ -65,6 +69,8 @@ pub struct Window {
     pub closed: Option<Nanos>,
     /// It takes no more observations.
     pub finished: bool,
+    lease: Lease,
+    expires: Nanos,
     base: Snapshot,
     rows: Vec<Arc<str>>,
     bytes: usize,
@@ -77,6 +83,17 @@ impl Window {
     #[must_use]
     pub fn covers(&self, stamp: Nanos) -> bool {
         stamp >= self.opened && self.closed.is_none_or(|closed| stamp <= closed)
+    }
+
+    fn renew(&mut self, lease: Lease, now: Nanos) {
+        self.lease = lease;
+        self.expires = lease.end(now);
+    }
+
+    /// Nobody calls about it any more. Whoever closes it is still there until the answer is given.
+    fn is_abandoned(&self, now: Nanos) -> bool {
+        let closing = self.closed.is_some() && !self.finished;
+        now >= self.expires && !closing
     }
 
     /// Its observations, as lines of `kernel.jsonl`.
@@ -93,6 +110,7 @@ pub struct Windows {
     opened: u64,
     bytes: usize,
     limit: Option<usize>,
+    expired: Expired,
 }
 
 /// Name of a window in the API.
@@ -110,11 +128,51 @@ impl Windows {
     /// Number of the window called `id`.
     ///
     /// # Errors
-    /// [`WindowError::Unknown`].
+    /// [`WindowError::Unknown`], and [`WindowError::Expired`] where there was one.
     pub fn key(&self, id: &str) -> Result<u64, WindowError> {
         let key = id.strip_prefix('w').and_then(|number| number.parse().ok());
-        let exact = key.filter(|key| name(*key) == id && self.windows.contains_key(key));
-        exact.ok_or(WindowError::Unknown)
+        let key = key.filter(|key| name(*key) == id).ok_or(WindowError::Unknown)?;
+        if self.expired.contains(key) {
+            return Err(WindowError::Expired);
+        }
+        self.windows.contains_key(&key).then_some(key).ok_or(WindowError::Unknown)
+    }
+
+    /// As [`Windows::key`], and begins the window's lease anew: somebody called about it.
+    ///
+    /// # Errors
+    /// As [`Windows::key`].
+    pub fn renew(&mut self, id: &str, now: Nanos) -> Result<u64, WindowError> {
+        let key = self.key(id)?;
+        if let Some(window) = self.windows.get_mut(&key) {
+            window.renew(window.lease, now);
+        }
+        Ok(key)
+    }
+
+    /// Gives a window another lease, from now on.
+    pub fn set_lease(&mut self, key: u64, lease: Lease, now: Nanos) {
+        if let Some(window) = self.windows.get_mut(&key) {
+            window.renew(lease, now);
+        }
+    }
+
+    /// Forgets the windows whose leases have run out; answers their numbers.
+    pub fn expire(&mut self, now: Nanos) -> Vec<u64> {
+        let abandoned = self.windows.iter().filter(|(_, window)| window.is_abandoned(now));
+        let keys: Vec<u64> = abandoned.map(|(key, _)| *key).collect();
+        for key in &keys {
+            // It is there: its number was just found.
+            let _ = self.delete(*key);
+            self.expired.add(*key);
+        }
+        keys
+    }
+
+    /// Windows given up since the agent started, because nobody called about them.
+    #[must_use]
+    pub fn expired(&self) -> u64 {
+        self.expired.count()
     }
 
     /// Room for another window.
@@ -142,6 +200,8 @@ impl Windows {
             opened,
             closed: None,
             finished: false,
+            lease: Lease::OPEN,
+            expires: Lease::OPEN.end(opened),
             base,
             rows: Vec::new(),
             bytes: 0,

@@ -2,10 +2,12 @@
 
 mod book;
 mod counters;
+mod lease;
 mod reason;
 
 pub use book::{Closing, MAX_WINDOWS, Window, WindowError, Windows};
 pub use counters::{Snapshot, WindowCounters};
+pub use lease::{Lease, LeaseError};
 pub use reason::{Reason, reasons};
 
 #[cfg(test)]

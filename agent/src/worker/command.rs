@@ -12,7 +12,43 @@ use crate::capture::CaptureError;
 use crate::endpoint::Endpoint;
 use crate::inflight::{Concentration, GaugeRow, InflightRow, RoleSpread};
 use crate::metrics::Tick;
-use crate::window::{Closing, Reason, WindowCounters, WindowError};
+use crate::window::{Closing, Lease, Reason, WindowCounters, WindowError};
+
+/// A window to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// What its user calls it.
+    pub label: String,
+    /// How long it is kept without a call about it.
+    pub lease: Lease,
+}
+
+impl Opening {
+    /// A window that is kept for as long as most are.
+    #[must_use]
+    pub fn new(label: impl Into<String>) -> Self {
+        Self { label: label.into(), lease: Lease::OPEN }
+    }
+}
+
+/// A window to be closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Its id.
+    pub id: String,
+    /// Milliseconds to wait at most for open requests.
+    pub drain_ms: u64,
+    /// How long it is kept then without a call about it.
+    pub lease: Lease,
+}
+
+impl Ending {
+    /// The end of a window that is kept for as long as most are.
+    #[must_use]
+    pub fn new(id: impl Into<String>, drain_ms: u64) -> Self {
+        Self { id: id.into(), drain_ms, lease: Lease::CLOSED }
+    }
+}
 
 /// A window that was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,6 +57,8 @@ pub struct Opened {
     pub window_id: String,
     /// When.
     pub opened_ns: Nanos,
+    /// How long it is kept without a call about it, in seconds.
+    pub lease_s: u64,
 }
 
 /// The worker's part of the agent's status.
@@ -74,10 +112,10 @@ impl std::fmt::Debug for Change {
 pub enum Command {
     /// The status.
     Status(Sender<Status>),
-    /// Opens a window with a label.
-    Open(String, Sender<Result<Opened, WindowError>>),
-    /// Closes a window, waiting up to so many milliseconds for open requests.
-    Close(String, u64, Sender<Result<Closing, WindowError>>),
+    /// Opens a window.
+    Open(Opening, Sender<Result<Opened, WindowError>>),
+    /// Closes a window.
+    Close(Ending, Sender<Result<Closing, WindowError>>),
     /// Lines of `kernel.jsonl`.
     Observations(String, Sender<Result<Vec<Arc<str>>, WindowError>>),
     /// Lines of `inflight.jsonl`.

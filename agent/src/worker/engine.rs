@@ -12,7 +12,7 @@ use tokio::sync::oneshot::Sender;
 
 pub use connections::SocketWatch;
 
-use super::command::{Command, Opened, Status};
+use super::command::{Command, Ending, Opened, Opening, Status};
 use crate::capture::{CaptureError, CaptureEvent};
 use crate::clock::Clock;
 use crate::endpoint::{Endpoint, Role};
@@ -21,8 +21,11 @@ use crate::inflight::Inflight;
 use crate::metrics::Book;
 use crate::observation::{KernelRow, Observation};
 use crate::source::LiveSource;
-use crate::window::{Closing, Reason, Snapshot, WindowCounters, WindowError, Windows, reasons};
+use crate::window::{
+    Closing, Lease, Reason, Snapshot, WindowCounters, WindowError, Windows, reasons,
+};
 
+mod leases;
 mod surface;
 
 /// Attempts at a moment at which nothing is on its way from the kernel.
@@ -50,6 +53,7 @@ pub struct EngineConfig {
 struct Draining {
     key: u64,
     until: Nanos,
+    lease: Lease,
     reply: Sender<Result<Closing, WindowError>>,
 }
 
@@ -109,6 +113,7 @@ impl Engine {
         self.reconcile_connections(now);
         self.flush();
         self.finish_drained(now);
+        self.expire_windows(now);
     }
 
     fn take(
@@ -220,19 +225,19 @@ impl Engine {
         // Whoever asked may have gone: then nobody misses the answer.
         match command {
             Command::Status(reply) => drop(reply.send(self.status())),
-            Command::Open(label, reply) => drop(reply.send(self.open(label))),
-            Command::Close(id, drain_ms, reply) => self.begin_close(&id, drain_ms, reply),
+            Command::Open(opening, reply) => drop(reply.send(self.open(opening))),
+            Command::Close(ending, reply) => self.begin_close(&ending, reply),
             Command::Observations(id, reply) => {
-                let rows = self.windows.key(&id).map(|key| self.windows.get(key));
+                let rows = self.window(&id).map(|key| self.windows.get(key));
                 drop(reply.send(rows.map(|it| it.map(|it| it.rows()).unwrap_or_default())));
             }
             Command::Inflight(id, reply) => {
-                drop(reply.send(self.windows.key(&id).map(|key| self.inflight.rows(key))));
+                drop(reply.send(self.window(&id).map(|key| self.inflight.rows(key))));
             }
             Command::Delete(id, reply) => drop(reply.send(self.delete(&id))),
             Command::Gauges(reply) => drop(reply.send(self.gauges())),
             Command::Concentration(id, reply) => {
-                let key = self.windows.key(&id);
+                let key = self.window(&id);
                 drop(reply.send(key.map(|key| self.inflight.concentration(key, id))));
             }
             Command::Metrics(reply) => drop(reply.send(Box::new(self.tick()))),
@@ -262,24 +267,25 @@ impl Engine {
         self.failure.is_some().then_some(Reason::SourceFailed)
     }
 
-    fn open(&mut self, label: String) -> Result<Opened, WindowError> {
+    fn open(&mut self, Opening { label, lease }: Opening) -> Result<Opened, WindowError> {
+        self.expire_windows(self.config.clock.now());
         self.windows.check_room()?;
         let base = self.snapshot();
         let opened_ns = self.config.clock.now();
         self.resynchronise(opened_ns);
         let (key, window_id) = self.windows.open(label, opened_ns, base)?;
+        self.windows.set_lease(key, lease, opened_ns);
         self.inflight.open(key, opened_ns);
-        Ok(Opened { window_id, opened_ns })
+        Ok(Opened { window_id, opened_ns, lease_s: lease.seconds() })
     }
 
     fn begin_close(
         &mut self,
-        id: &str,
-        drain_ms: u64,
+        &Ending { ref id, drain_ms, lease }: &Ending,
         reply: Sender<Result<Closing, WindowError>>,
     ) {
         let now = self.config.clock.now();
-        let ended = self.windows.key(id).and_then(|key| {
+        let ended = self.window(id).and_then(|key| {
             self.windows.set_end(key, now)?;
             Ok(key)
         });
@@ -288,7 +294,7 @@ impl Engine {
             Ok(key) => {
                 let wait = drain_ms.min(MAX_DRAIN_MS) * 1_000_000;
                 let until = Nanos::new(now.get().saturating_add(wait));
-                self.draining.push(Draining { key, until, reply });
+                self.draining.push(Draining { key, until, lease, reply });
                 // What was written before the call may hold requests that are still to be waited for.
                 self.drain();
                 self.resynchronise(now);
@@ -304,6 +310,7 @@ impl Engine {
                 self.draining.push(draining);
             } else {
                 let closing = self.close(draining.key);
+                self.windows.set_lease(draining.key, draining.lease, now);
                 drop(draining.reply.send(closing));
             }
         }
@@ -335,7 +342,7 @@ impl Engine {
     }
 
     fn delete(&mut self, id: &str) -> Result<(), WindowError> {
-        let key = self.windows.key(id)?;
+        let key = self.window(id)?;
         let (gone, kept) =
             std::mem::take(&mut self.draining).into_iter().partition(|it| it.key == key);
         self.draining = kept;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::oneshot::{Receiver, channel};
 
 mod connections;
+mod leases;
 
 use super::*;
 use crate::capture::SocketTransition;
@@ -87,11 +88,11 @@ impl Bench {
     }
 
     fn open(&mut self) -> String {
-        self.ask(|reply| Command::Open("label".to_owned(), reply)).unwrap().window_id
+        self.ask(|reply| Command::Open(Opening::new("label"), reply)).unwrap().window_id
     }
 
     fn close(&mut self, id: &str) -> Closing {
-        self.ask(|reply| Command::Close(id.to_owned(), 0, reply)).unwrap()
+        self.ask(|reply| Command::Close(Ending::new(id, 0), reply)).unwrap()
     }
 
     fn rows(&mut self, id: &str) -> Vec<Value> {
@@ -158,7 +159,7 @@ fn closing_waits_for_open_requests_and_names_those_that_stay() {
     let rest = talk.packets.split_off(3);
     bench.script.packets(&talk.packets);
     bench.at(5_000_000);
-    let mut patient = bench.begin(|reply| Command::Close(id.clone(), 100, reply));
+    let mut patient = bench.begin(|reply| Command::Close(Ending::new(&id, 100), reply));
     bench.poll();
     assert!(patient.try_recv().is_err(), "a request is still open");
     bench.script.packets(&rest);
@@ -173,7 +174,7 @@ fn closing_waits_for_open_requests_and_names_those_that_stay() {
     talk.request(&post(2, ""));
     bench.script.packets(&talk.packets);
     bench.at(8_000_000);
-    let mut patient = bench.begin(|reply| Command::Close(id.clone(), 100, reply));
+    let mut patient = bench.begin(|reply| Command::Close(Ending::new(&id, 100), reply));
     bench.at(200_000_000);
     bench.poll();
     let closing = patient.try_recv().unwrap().unwrap();
@@ -247,7 +248,7 @@ fn calls_about_windows_that_are_not_there_are_refused() {
     let mut bench = Bench::new();
     let id = bench.open();
     bench.close(&id);
-    let again = bench.ask(|reply| Command::Close(id.clone(), 0, reply));
+    let again = bench.ask(|reply| Command::Close(Ending::new(&id, 0), reply));
     assert_eq!(again.unwrap_err(), WindowError::Closed);
     bench.ask(|reply| Command::Delete(id.clone(), reply)).unwrap();
     let gone = bench.ask(|reply| Command::Inflight(id.clone(), reply));
@@ -257,7 +258,7 @@ fn calls_about_windows_that_are_not_there_are_refused() {
     talk.request(&post(2, ""));
     bench.script.packets(&talk.packets);
     bench.at(1_000_000);
-    let mut waiting = bench.begin(|reply| Command::Close(open.clone(), 60_000, reply));
+    let mut waiting = bench.begin(|reply| Command::Close(Ending::new(&open, 60_000), reply));
     bench.ask(|reply| Command::Delete(open, reply)).unwrap();
     assert_eq!(waiting.try_recv().unwrap().unwrap_err(), WindowError::Unknown);
 }

@@ -13,7 +13,7 @@ use agent::flow::FlowLimits;
 use agent::inflight::GaugeRow;
 use agent::sockdiag::NetlinkTables;
 use agent::window::Closing;
-use agent::worker::{Command, Engine, EngineConfig, SocketWatch};
+use agent::worker::{Command, Ending, Engine, EngineConfig, Opening, SocketWatch};
 use protocol::Nanos;
 use tokio::sync::oneshot::{Sender, channel};
 
@@ -84,10 +84,10 @@ impl Rig {
     }
 
     pub(crate) fn open(&mut self) -> String {
-        self.ask(|reply| Command::Open("live".to_owned(), reply)).unwrap().window_id
+        self.ask(|reply| Command::Open(Opening::new("live"), reply)).unwrap().window_id
     }
 
     pub(crate) fn close(&mut self, id: &str) -> Closing {
-        self.ask(|reply| Command::Close(id.to_owned(), 0, reply)).unwrap()
+        self.ask(|reply| Command::Close(Ending::new(id, 0), reply)).unwrap()
     }
 }

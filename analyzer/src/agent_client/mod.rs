@@ -22,6 +22,8 @@ const REFUSED: &str = "agent_refused_window";
 const BAD_ANSWER: &str = "agent_bad_answer";
 /// Reason of a window whose rows found no room in the run directory.
 const NOT_WRITTEN: &str = "rows_not_written";
+/// A week, the longest lease of a window that agents give.
+const LONGEST_LEASE_S: u64 = 604_800;
 /// More than an agent keeps of one window.
 const MAX_ROWS_BYTES: usize = 1024 * 1024 * 1024;
 
@@ -68,11 +70,13 @@ impl<'a> Agent<'a> {
         control.json(&self.call(Method::GET, "/v1/status", None))
     }
 
-    /// Opens a window. An agent that does not answer gives a window without an id: the replay must not
+    /// Opens a window that the agent keeps for `lease` even if nobody calls about it. An agent that does not answer gives a window without an id: the replay must not
     /// end with it.
     #[must_use]
-    pub fn open(&self, control: &Control, label: &str) -> Window {
-        let call = self.call(Method::POST, "/v1/windows", Some(json!({ "label": label })));
+    pub fn open(&self, control: &Control, label: &str, lease: Duration) -> Window {
+        let lease_s = lease.as_secs().clamp(1, LONGEST_LEASE_S);
+        let body = json!({ "label": label, "lease_s": lease_s });
+        let call = self.call(Method::POST, "/v1/windows", Some(body));
         let id = match control.json(&call) {
             Ok(answer) => text(&answer["window_id"]).ok_or(BAD_ANSWER),
             Err(error) => Err(reason(&error)),

@@ -6,6 +6,8 @@ use std::thread::JoinHandle;
 
 use super::*;
 
+const LEASE: Duration = Duration::from_secs(90);
+
 const KERNEL: &str = concat!(
     r#"{"schema":"goodput.kernel/1","trace_id":null,"endpoint":"127.0.0.1:1","leg":"client"}"#,
     "\n"
@@ -37,7 +39,9 @@ fn scripted(answers: &'static [(u16, &'static str)]) -> (String, JoinHandle<Vec<
                     seen.push('|');
                 }
             }
-            reader.read_exact(&mut vec![0; length]).unwrap();
+            let mut request_body = vec![0; length];
+            reader.read_exact(&mut request_body).unwrap();
+            seen.push_str(&String::from_utf8(request_body).unwrap());
             write!(
                 stream,
                 "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -75,7 +79,7 @@ fn a_window_is_opened_closed_fetched_and_freed() {
     let agent = Agent::new(&keys, Some("secret".to_owned()));
     let dir = tempfile::tempdir().unwrap();
     let (kernel, inflight) = (dir.path().join("k"), dir.path().join("i"));
-    let window = agent.open(&control, "label");
+    let window = agent.open(&control, "label", LEASE);
     let files = Files { kernel: &kernel, inflight: &inflight };
     let record = agent.close(&control, &window, files);
     assert_eq!((record.complete, record.observations), (false, Some(3)));
@@ -98,6 +102,7 @@ fn a_window_is_opened_closed_fetched_and_freed() {
             "DELETE /v1/windows/4 HTTP/1.1",
         ]
     );
+    assert!(seen[0].contains(r#""lease_s":90"#), "{seen:?}");
     assert!(
         seen.iter().all(|seen| seen.to_ascii_lowercase().contains("bearer secret")),
         "{seen:?}"
@@ -109,7 +114,7 @@ fn an_agent_that_dies_leaves_an_incomplete_account_and_no_error() {
     let (url, server) = scripted(&[(201, r#"{"window_id":"w","opened_ns":1}"#)]);
     let (keys, control) = (keys(&url), Control::new().unwrap());
     let agent = Agent::new(&keys, None);
-    let window = agent.open(&control, "label");
+    let window = agent.open(&control, "label", LEASE);
     server.join().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (kernel, inflight) = (dir.path().join("k"), dir.path().join("i"));
@@ -118,7 +123,7 @@ fn an_agent_that_dies_leaves_an_incomplete_account_and_no_error() {
     assert_eq!((record.complete, record.window_id.as_deref()), (false, Some("w")));
     assert_eq!(record.reasons, ["agent_unreachable"]);
     assert!(!kernel.exists());
-    let never = agent.close(&control, &agent.open(&control, "label"), files);
+    let never = agent.close(&control, &agent.open(&control, "label", LEASE), files);
     assert_eq!((never.window_id, never.reasons), (None, vec!["agent_unreachable".to_owned()]));
     assert!(agent.status(&control).unwrap_err().to_string().contains("start the service"));
 }
@@ -136,7 +141,7 @@ fn rows_that_could_not_be_read_again_are_not_written() {
     let agent = Agent::new(&keys, None);
     let dir = tempfile::tempdir().unwrap();
     let (kernel, inflight) = (dir.path().join("k"), dir.path().join("i"));
-    let window = agent.open(&control, "label");
+    let window = agent.open(&control, "label", LEASE);
     let record = agent.close(&control, &window, Files { kernel: &kernel, inflight: &inflight });
     assert_eq!((record.complete, record.reasons), (false, vec!["agent_bad_answer".to_owned()]));
     assert!(!kernel.exists() && inflight.exists());
@@ -150,7 +155,7 @@ fn a_window_that_is_refused_is_named_so() {
     let agent = Agent::new(&keys, None);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rows");
-    let window = agent.open(&control, "label");
+    let window = agent.open(&control, "label", LEASE);
     let record = agent.close(&control, &window, Files { kernel: &path, inflight: &path });
     assert_eq!((record.complete, record.reasons), (false, vec!["agent_refused_window".to_owned()]));
     server.join().unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::RunError;
 use super::prefix;
@@ -16,6 +17,9 @@ use crate::replay::{
 };
 use crate::rundir::{GatewayFile, SloFile, write_json};
 use crate::schedule::Schedule;
+
+/// What opening and closing the windows and ending the last requests may take on top.
+const LEASE_MARGIN: Duration = Duration::from_secs(600);
 
 /// What every cell needs.
 pub(super) struct Bench<'a> {
@@ -57,8 +61,11 @@ impl Bench<'_> {
         let control = &self.prepared.control;
         let gateway = self.prepared.gateway(cell.arm);
         let before = gateway.snapshot(control);
+        let lease =
+            Duration::from_nanos(cell.schedule.length_ns().saturating_add(self.slo.deadline_ns))
+                + LEASE_MARGIN;
         let windows: Vec<Window> =
-            self.agents.iter().map(|agent| agent.open(control, cell.label)).collect();
+            self.agents.iter().map(|agent| agent.open(control, cell.label, lease)).collect();
         let replayed = self.replay(cell, progress);
         let agents = self.close(&windows, &cell.out);
         let mut summary = replayed?;
@@ -79,7 +86,7 @@ impl Bench<'_> {
     ) -> Result<RunSummary, RunError> {
         let keys = self.prepared.campaign.keys();
         let salt = Salt::derive(keys.seed, cell.label, cell.schedule.rate_rps(), cell.repetition);
-        let stall_ns = std::time::Duration::from_secs_f64(keys.slo.stall_s).as_nanos();
+        let stall_ns = Duration::from_secs_f64(keys.slo.stall_s).as_nanos();
         let config = ReplayConfig {
             identity: RunIdentity { arm: cell.arm.keys.name.clone(), repetition: cell.repetition },
             target: &cell.arm.target,

@@ -23,6 +23,7 @@ impl Engine {
             gauges: self.inflight.gauges(),
             book: self.metrics.clone(),
             windows: self.windows.len(),
+            windows_expired: self.windows.expired(),
             flows: self.flows.connections(),
             // A counter that can't be read is told by `source_failed`.
             interfaces: self.source.interface_counts().unwrap_or_default(),

@@ -83,7 +83,13 @@ impl Connection {
         }
     }
 
-    /// Requests that are still open, by their first sign.
+    /// Requests that nobody has answered in full.
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
+        self.http.in_flight()
+    }
+
+    /// Requests whose observation is still to come, by their first sign.
     pub(super) fn open_requests(&self) -> impl Iterator<Item = Nanos> {
         self.http.open().map(|exchange| exchange.seen)
     }

@@ -227,9 +227,10 @@ impl Exchange {
         self.response.as_ref().is_some_and(ResponseTimeline::is_complete)
     }
 
-    /// Nothing more is to come, but for excess bytes.
+    /// Nothing more is to come, but for excess bytes. A request whose end can't be found has none to
+    /// wait for.
     pub(super) fn is_complete(&self) -> bool {
-        self.response_complete() && self.request_complete()
+        self.response_complete() && (self.request_complete() || self.request_lost())
     }
 
     /// Response bytes were lost: where it ends may not be known.

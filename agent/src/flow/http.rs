@@ -98,7 +98,13 @@ impl Http {
         self.queue.iter_mut().for_each(|it| it.doubtful = true);
     }
 
-    /// Requests that are still open.
+    /// Requests that nobody has answered in full.
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
+        self.queue.iter().filter(|exchange| exchange.in_flight).count()
+    }
+
+    /// Requests whose observation is still to come.
     pub(super) fn open(&self) -> impl Iterator<Item = &Exchange> {
         self.queue.iter()
     }
@@ -121,14 +127,25 @@ impl Http {
     /// A complete exchange: finished, unless excess bytes may still follow it.
     fn retire(&mut self, exchange: Exchange) {
         self.flush();
-        // A whole message in step is proof that the connection is in step again.
-        if self.doubtful && !exchange.response_lost() && !exchange.response_invalid() {
+        if !exchange.request_complete() {
+            self.lose_step();
+        } else if self.doubtful && !exchange.response_lost() && !exchange.response_invalid() {
+            // A whole message in step is proof that the connection is in step again.
             self.doubtful = !self.queue.is_empty();
         }
         if self.queue.is_empty() && self.client_closed.is_none() {
             self.last = Some(Box::new(exchange));
         } else {
             self.events.push(HttpEvent::Finished(Box::new(exchange)));
+        }
+    }
+
+    /// Where the request that was just answered ended is not known, nor how many followed it: the
+    /// next one is found by its request line.
+    fn lose_step(&mut self) {
+        self.doubtful = true;
+        if self.mode == Mode::Live {
+            self.mode = Mode::Waiting;
         }
     }
 
@@ -167,7 +184,7 @@ impl Http {
     /// An opaque connection is over.
     fn end_opaque(&mut self, stamp: Nanos) {
         if let Some(mut exchange) = self.opaque.take() {
-            exchange.end = Some(stamp);
+            exchange.end = Some(stamp.max(exchange.seen));
             self.events.push(HttpEvent::Finished(exchange));
         }
     }
@@ -227,7 +244,8 @@ fn index(from: Side) -> usize {
     }
 }
 
+/// A request that the client sends behind its own FIN is over at once, not before it began.
 fn end_flight(exchange: &mut Exchange, stamp: Nanos) -> Option<HttpEvent> {
-    let end = *exchange.end.get_or_insert(stamp);
+    let end = *exchange.end.get_or_insert(stamp.max(exchange.seen));
     std::mem::take(&mut exchange.in_flight).then_some(HttpEvent::Ended(end))
 }

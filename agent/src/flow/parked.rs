@@ -59,6 +59,11 @@ impl Parked {
         self.pieces.keys().next().copied()
     }
 
+    /// Stamp of the first piece.
+    pub(super) fn first_stamp(&self) -> Option<Nanos> {
+        self.pieces.values().next().map(|piece| piece.stamp)
+    }
+
     /// End of the last piece.
     pub(super) fn end(&self) -> Option<u64> {
         self.pieces.iter().next_back().map(|(at, piece)| at + piece.content.len())

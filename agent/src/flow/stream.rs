@@ -276,10 +276,12 @@ impl Stream {
         }
     }
 
-    /// Gives up every hole before `end`. The bytes behind a hole keep their own stamps.
+    /// Gives up every hole before `end`. The bytes behind a hole keep their own stamps, and what was
+    /// lost passed before them.
     fn give_up(&mut self, end: u64, stamp: Nanos, budget: &mut Budget, sink: Sink<'_>) {
         while self.next < end {
             let until = self.parked.first().map_or(end, |first| first.min(end));
+            let stamp = self.parked.first_stamp().map_or(stamp, |behind| behind.min(stamp));
             let lost = until - self.next;
             self.advance(lost);
             self.history.clear();

@@ -245,7 +245,8 @@ impl FlowTable {
         }
     }
 
-    /// First signs of the requests that are still open.
+    /// First signs of the requests whose observation is still to come: those in flight, and those
+    /// that were answered before they ended.
     pub fn open_requests(&self) -> impl Iterator<Item = Nanos> {
         self.connections.values().flat_map(Connection::open_requests)
     }
@@ -254,6 +255,12 @@ impl FlowTable {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.len()
+    }
+
+    /// Requests that nobody has answered in full.
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
+        self.connections.values().map(Connection::in_flight).sum()
     }
 
     #[cfg(test)]

@@ -65,7 +65,7 @@ impl Http {
             exchange.aborted = self.client_closed.is_some() && !exchange.response_complete();
             // From the client's FIN on, the request was nobody's.
             let end = self.client_closed.filter(|_| exchange.aborted).unwrap_or(stamp);
-            exchange.close_response(close, end);
+            exchange.close_response(close, end.max(exchange.seen));
         }
         self.finish_all(stamp);
     }

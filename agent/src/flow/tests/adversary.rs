@@ -49,30 +49,94 @@ prop_compose! {
     }
 }
 
+const LIMITS: FlowLimits = FlowLimits {
+    parked_per_stream: 2000,
+    parked_total: 3000,
+    connections: 2,
+    closed: 2,
+    pipeline: 3,
+};
+
+/// Every request began once and ended once, and has one observation, or is still to have it.
+fn check_books(told: &Told) -> Result<(), TestCaseError> {
+    let table = &told.table;
+    prop_assert_eq!(told.started.len(), told.ended.len() + table.in_flight());
+    prop_assert_eq!(told.started.len(), told.finished.len() + table.open_requests().count());
+    let mut rows: Vec<_> = told.finished.iter().map(|it| (it.connection, it.index)).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    prop_assert_eq!(rows.len(), told.finished.len());
+    for exchange in &told.finished {
+        let judged = exchange.framing() == exchange.response.framing;
+        let excused = exchange.doubtful || exchange.unknowable || exchange.opaque.is_some();
+        prop_assert!(judged || excused);
+        let end = exchange.request_end;
+        prop_assert!(end.is_none() || exchange.request_first <= end);
+        prop_assert!(exchange.end.is_some() || exchange.opaque.is_some());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_request_that_was_lost_is_over_with_its_response() {
+    let mut syn = Packet::new(0, false, 900, 900, b"");
+    syn.flags = 0x60 | 0x08 | SYN;
+    // Acknowledges two bytes of a request that nobody saw.
+    let mut reply = Packet::new(0, true, 900, 903, &stream(2));
+    reply.flags = 0x60 | 0x08 | SYN | ACK;
+    let mut told = Told::with(LIMITS);
+    told.take([&syn, &reply]).flush();
+    assert_eq!((told.started.len(), told.ended.len()), (1, 1));
+    assert_eq!(told.table.open_requests().count(), 0);
+    assert_eq!(told.one().request_first, None);
+}
+
+/// A request is seen first when its first byte is, however late the bytes before it are given up.
+#[test]
+fn a_request_whose_start_was_lost_is_seen_with_the_bytes_that_came() {
+    let request = post(1, "hello");
+    let mut talk = Talk::open();
+    talk.request(&request[..20]).request(&request[20..]).response(&stream(2));
+    let behind = talk.packets[3].stamp;
+    talk.packets.remove(2);
+    let exchange = Told::of(&talk.packets).one();
+    assert_eq!(Some(exchange.seen), ns(behind));
+}
+
+#[test]
+fn a_request_behind_its_clients_fin_ends_no_earlier_than_it_began() {
+    let mut talk = Talk::open();
+    talk.client_fin();
+    talk.client = talk.client.wrapping_sub(1);
+    talk.request(&post(1, "hello")).endpoint_fin();
+    let exchange = Told::of(&talk.packets).one();
+    assert_eq!(Some(exchange.seen), exchange.end);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
     fn arbitrary_segments_neither_panic_nor_leave_anything(
-        packets in prop::collection::vec(packet(), 1..60),
+        mut packets in prop::collection::vec(packet(), 1..60),
+        in_time in any::<bool>(),
         now in any::<u64>(),
     ) {
-        let limits = FlowLimits {
-            parked_per_stream: 2000,
-            parked_total: 3000,
-            connections: 2,
-            closed: 2,
-            pipeline: 3,
-        };
-        let mut told = Told::with(limits);
+        if in_time {
+            packets.sort_by_key(|packet| packet.stamp);
+        }
+        let mut told = Told::with(LIMITS);
         for packet in &packets {
             told.take([packet]);
-            prop_assert!(told.table.parked_cost() <= limits.parked_total);
-            prop_assert!(told.table.connections() <= limits.connections);
+            prop_assert!(told.table.parked_cost() <= LIMITS.parked_total);
+            prop_assert!(told.table.connections() <= LIMITS.connections);
         }
         told.settle(now).settle(u64::MAX).flush();
-        let open = told.table.open_requests().count();
-        prop_assert_eq!(told.started.len(), told.ended.len() + open);
+        check_books(&told)?;
+        for exchange in told.finished.iter().filter(|_| in_time) {
+            prop_assert!(exchange.request_first.is_none_or(|first| exchange.seen <= first));
+            prop_assert!(exchange.end.is_none_or(|end| exchange.seen <= end));
+        }
         prop_assert_eq!(told.opened, told.closed + told.table.connections().min(told.opened - told.closed));
     }
 }

@@ -70,8 +70,9 @@ impl Bench<'_> {
         let agents = self.close(&windows, &cell.out);
         let mut summary = replayed?;
         let after = gateway.snapshot(control);
-        let blocks = self.prepared.campaign.keys().thresholds.prefix_blocks;
-        let repeated = prefix::repeated(&self.prepared.trace, cell.schedule, blocks);
+        let keys = self.prepared.campaign.keys();
+        let (blocks, bytes) = (keys.thresholds.prefix_blocks, keys.trace.bytes_per_token);
+        let repeated = prefix::repeated(&self.prepared.trace, cell.schedule, blocks, bytes);
         let gateway = gateway.file(before, after, repeated);
         write_json(&cell.out.join("gateway.json"), &gateway)?;
         summary.run.agents = agents;

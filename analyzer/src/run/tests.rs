@@ -192,7 +192,29 @@ fn repeated_prefixes_are_counted_at_the_registered_depth() {
     let prepared = Prepared::new(Campaign::load(&path).unwrap(), RunOptions::default()).unwrap();
     let schedule = prepared.schedule("floor", 10.0, 1, None).unwrap();
     // Every row begins with block 1: three repeats. Only [1, 2] comes twice, and [1] has no second block.
-    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 1), Some(3));
-    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 2), Some(1));
-    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 3), Some(0));
+    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 1, 4), Some(3));
+    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 2, 4), Some(1));
+    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 3, 4), Some(0));
+}
+
+#[test]
+fn a_prompt_repeats_the_prefix_that_its_bytes_repeat() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = campaign(dir.path(), &closed_port());
+    // A block is 512 tokens of 4 bytes: 2048 bytes.
+    let (head, other) = ("a".repeat(2048), format!("{}b", "a".repeat(2047)));
+    let rows: String = [head.clone(), format!("{head} more"), other, "a".repeat(2047)]
+        .iter()
+        .zip([0, 10, 20, 30])
+        .map(|(prompt, ms)| {
+            let row = serde_json::json!({"timestamp_ms": ms, "prompt": prompt, "max_tokens": 4});
+            format!("{row}\n")
+        })
+        .collect();
+    std::fs::write(dir.path().join("trace.jsonl"), rows).unwrap();
+    let prepared = Prepared::new(Campaign::load(&path).unwrap(), RunOptions::default()).unwrap();
+    let schedule = prepared.schedule("floor", 10.0, 1, None).unwrap();
+    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 1, 4), Some(1));
+    // With half the bytes a token the third and the fourth repeat it, too.
+    assert_eq!(prefix::repeated(&prepared.trace, &schedule, 1, 2), Some(3));
 }

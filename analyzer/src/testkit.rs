@@ -175,6 +175,7 @@ pub(crate) fn repetition(arm: &str, rate_rps: f64, number: u32, good: u64) -> Re
         requests,
         run: run_record(arm, rate_rps, number),
         gateway: Some(gateway(arm, 60.0, 40.0)),
+        torn: Vec::new(),
         observed: vec![Observed { account: account(), rows }],
     };
     sum_up(&mut rep);

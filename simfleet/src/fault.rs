@@ -39,7 +39,7 @@ pub enum GatewayFault {
 
 /// The name is not that of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown fault {0:?}; see the list of faults in docs/simulator.md")]
+#[error("unknown fault {0:?}; `simfleet faults` lists them")]
 pub struct UnknownFault(String);
 
 impl FromStr for BackendFault {

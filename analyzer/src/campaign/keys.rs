@@ -314,6 +314,17 @@ impl Default for ThresholdKeys {
     }
 }
 
+/// A lag of the client above this share of the TTFT SLO would decide what is good.
+const LAG_SHARE_OF_TTFT_SLO: f64 = 0.01;
+
+impl ThresholdKeys {
+    /// Largest p99 of dispatched - planned, ns, under a TTFT SLO of `ttft_ns`.
+    #[must_use]
+    pub fn client_lag_bound_ns(&self, ttft_ns: u64) -> f64 {
+        (self.client_lag_p99_ms * 1e6).min(ttft_ns as f64 * LAG_SHARE_OF_TTFT_SLO)
+    }
+}
+
 /// `[[arm]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

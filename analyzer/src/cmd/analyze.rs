@@ -10,7 +10,9 @@ use analyzer::rundir::to_json;
 
 const EXAMPLES: &str = "Examples:
   goodput analyze runs/2026-11-30
-  goodput analyze runs/2026-11-30 --json | jq .arms";
+  goodput analyze runs/2026-11-30 --json | jq .arms
+
+Exit codes: 0 analysed, whatever the verdict; 2 bad input.";
 
 /// Arguments of `goodput analyze`.
 #[derive(Debug, clap::Args)]

@@ -1,4 +1,7 @@
-//! Progress of a campaign: phases as lines, the current cell as a bar with the time left.
+//! Progress of a campaign: phases as lines, the current cell as a bar with the time left. Where stderr is no
+//! terminal each cell is a line when it ends, so that a log shows where the campaign stands.
+
+use std::io::IsTerminal as _;
 
 use analyzer::records::RequestRecord;
 use analyzer::replay::ProgressSink;
@@ -9,21 +12,27 @@ use super::progress::ReplayBar;
 /// Prints to stderr, so that `--json` on stdout stays clean.
 pub(crate) struct CampaignProgress;
 
-struct CellBar(ReplayBar);
+struct CellBar {
+    bar: ReplayBar,
+    label: String,
+}
 
 impl ProgressSink for CellBar {
     fn ended(&mut self, record: &RequestRecord) {
-        self.0.ended(record);
+        self.bar.ended(record);
     }
 
     fn tick(&mut self) {
-        self.0.tick();
+        self.bar.tick();
     }
 }
 
 impl Drop for CellBar {
     fn drop(&mut self) {
-        self.0.clear();
+        self.bar.clear();
+        if !std::io::stderr().is_terminal() {
+            eprintln!("goodput: {}: {}", self.label, self.bar.line());
+        }
     }
 }
 
@@ -36,7 +45,8 @@ impl Reporter for CampaignProgress {
         let Step { label, number, of, seconds_left } = step;
         let left =
             if *seconds_left > 0.0 { format!(", {seconds_left:.0} s left") } else { String::new() };
-        Box::new(CellBar(ReplayBar::new(&format!("{label}, {number} of {of}{left}"), requests)))
+        let label = format!("{label}, {number} of {of}{left}");
+        Box::new(CellBar { bar: ReplayBar::new(&label, requests), label })
     }
 
     fn note(&mut self, text: &str) {

@@ -36,10 +36,16 @@ impl ReplayBar {
         self.bar.finish_and_clear();
     }
 
+    /// Where it stands, as a line of a log.
+    pub(crate) fn line(&self) -> String {
+        let (ended, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        format!("{ended} of {all} requests ended, {}", self.message())
+    }
+
     fn message(&self) -> String {
         let (p50, p99) =
             (quantile(self.ttft_us.as_ref(), 0.5), quantile(self.ttft_us.as_ref(), 0.99));
-        format!("TTFT p50 {p50} p99 {p99} not delivered {}", self.missed)
+        format!("TTFT p50 {p50}, p99 {p99}, not delivered {}", self.missed)
     }
 }
 

@@ -23,7 +23,10 @@ const ARM: &str = "replay";
 const EXAMPLES: &str = r"Examples:
   goodput replay --url http://10.0.0.10:8000 --trace trace.jsonl --rate 20 --out records/rr20
   goodput replay --url http://10.0.0.10:8000 --trace prompts.jsonl --rate 5 --requests 100 \
-    --arrivals poisson --out records/p5 --json";
+    --arrivals poisson --out records/p5 --json
+
+Exit codes: 0 every request has its record, whatever came back; 2 bad input; 128 + signal when interrupted:
+what had ended is recorded.";
 
 /// Arguments of `goodput replay`.
 #[derive(Debug, clap::Args)]
@@ -65,7 +68,7 @@ pub(crate) struct Args {
     /// Past the deadline, silence this long counts as stalled, milliseconds
     #[arg(long, default_value_t = 10_000)]
     stall_ms: u64,
-    /// Model name in the request bodies
+    /// Model name in the request bodies; `curl URL/v1/models` lists what the service answers to
     #[arg(long, default_value = "default")]
     model: String,
     /// Bytes of text per token of a Mooncake row

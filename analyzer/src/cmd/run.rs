@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         probe_seconds: args.quick.then_some(QUICK_PROBE_SECONDS),
     };
     match analyzer::run::run(&args.campaign, options, stop.flag(), &mut CampaignProgress) {
-        Err(error @ RunError::Interrupted) => {
+        Err(error @ RunError::Interrupted { .. }) => {
             eprintln!("goodput: {error}");
             Ok(stop.exit_code().map_or(ExitCode::FAILURE, ExitCode::from))
         }

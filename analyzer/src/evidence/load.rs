@@ -22,6 +22,14 @@ pub enum EvidenceError {
     /// A record file is absent or bad.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// There is no run.
+    #[error("{path}: {problem}; name the directory that `goodput run` wrote (run_dir in the campaign, or --run-dir)", path = path.display())]
+    NoRun {
+        /// What was named.
+        path: PathBuf,
+        /// Why it is none.
+        problem: &'static str,
+    },
     /// A file cannot be read.
     #[error("{path}: {source}; run `goodput run` to produce it, or name another run directory", path = path.display())]
     Io {
@@ -37,6 +45,7 @@ pub enum EvidenceError {
 /// # Errors
 /// [`EvidenceError`] naming the file that is absent or bad.
 pub fn load(dir: &RunDir) -> Result<Evidence, EvidenceError> {
+    is_run(dir)?;
     let campaign = Campaign::load(&dir.file("campaign.toml"))?;
     let trace = dir.file("trace.jsonl");
     let trace =
@@ -71,6 +80,17 @@ pub fn load(dir: &RunDir) -> Result<Evidence, EvidenceError> {
     })
 }
 
+fn is_run(dir: &RunDir) -> Result<(), EvidenceError> {
+    let root = dir.root();
+    let problem = match (root.is_dir(), dir.file("manifest.json").exists()) {
+        (true, true) => return Ok(()),
+        (true, false) => "not a run directory: it holds no manifest.json",
+        (false, _) if root.exists() => "not a directory",
+        (false, _) => "no such directory",
+    };
+    Err(EvidenceError::NoRun { path: root.to_owned(), problem })
+}
+
 /// Without `slo.json` the bounds are derived anew, so that what is missing can be reported with its
 /// code; where they cannot be derived either there is nothing to judge by.
 fn slo_or_derived(
@@ -95,23 +115,41 @@ fn repetition(
     let dir = run_dir.repetition(&place.arm, place.rate_rps, place.repetition);
     let run = RunRecord::read(&dir.join("run.json"))?;
     let several = campaign.keys().agent.len() > 1;
-    let observed = run
-        .agents
-        .iter()
-        .map(|account| {
-            let file = kernel_file(&account.name, several);
-            let rows = optional_lines(&dir.join(file))?.unwrap_or_default();
-            Ok(Observed { account: account.clone(), rows })
-        })
-        .collect::<Result<_, EvidenceError>>()?;
+    let mut files = Files { dir: &dir, torn: Vec::new() };
+    let mut observed = Vec::new();
+    for account in &run.agents {
+        let file = kernel_file(&account.name, several);
+        let rows = if dir.join(&file).exists() { files.records(&file)? } else { Vec::new() };
+        observed.push(Observed { account: account.clone(), rows });
+    }
     Ok(Repetition {
         place,
-        schedule: read_lines(&dir.join("schedule.jsonl"))?.records,
-        requests: read_lines(&dir.join("requests.jsonl"))?.records,
+        schedule: files.records("schedule.jsonl")?,
+        requests: files.records("requests.jsonl")?,
         gateway: read_optional(&dir.join("gateway.json"))?,
         observed,
+        torn: files.torn,
         run,
     })
+}
+
+/// Reads the record files of one directory and keeps which of them are torn.
+struct Files<'a> {
+    dir: &'a Path,
+    torn: Vec<(String, usize)>,
+}
+
+impl Files<'_> {
+    fn records<T: serde::de::DeserializeOwned + Versioned>(
+        &mut self,
+        name: &str,
+    ) -> Result<Vec<T>, RecordError> {
+        let lines = read_lines(&self.dir.join(name))?;
+        if lines.torn_bytes > 0 {
+            self.torn.push((name.to_owned(), lines.torn_bytes));
+        }
+        Ok(lines.records)
+    }
 }
 
 /// `kernel.jsonl`, or one file an agent when there are several.

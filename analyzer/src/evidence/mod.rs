@@ -40,6 +40,8 @@ pub struct Repetition {
     pub gateway: Option<GatewayFile>,
     /// What each agent saw.
     pub observed: Vec<Observed>,
+    /// Files of records whose last line has no end, with the bytes that were left out.
+    pub torn: Vec<(String, usize)>,
 }
 
 /// Everything of a run.

@@ -75,8 +75,20 @@ fn check_vip(
         ok: record.class.is_delivered(),
         status: record.status,
         class: record.class.name().to_owned(),
-        detail: record.detail,
+        detail: hint(record.status, record.detail, options),
     })
+}
+
+/// What usually makes a VIP refuse a request that is well formed.
+fn hint(status: Option<u16>, detail: String, options: &BodyOptions) -> String {
+    match status {
+        Some(404) => format!(
+            "{detail}; is `[request] model = \"{}\"` one of the models that the backends list?",
+            options.model
+        ),
+        Some(401 | 403) => format!("{detail}; name the service's token in `[request] token_file`"),
+        _ => detail,
+    }
 }
 
 fn check_backend(control: &Control, address: &str) -> BackendHealth {

@@ -27,7 +27,11 @@ pub(super) fn lines(analysis: &AnalysisFile, verdict: &VerdictFile) -> String {
             differences.add_row(row(&format!("{} {what}", arm.name), distribution));
         }
     }
-    let _ = writeln!(text, "{differences}");
+    let _ = writeln!(
+        text,
+        "{differences}\nTTFT, TPOT: the client's figure less the kernel's at the gateway; the parts add up to the \
+         client's TTFT, each as the kernel saw it"
+    );
     for arm in &analysis.arms {
         let _ = writeln!(text, "{}", observed(&arm.name, &arm.crosscheck));
         let _ = writeln!(text, "{}", shares(&arm.name, &arm.crosscheck));

@@ -15,14 +15,15 @@ use crate::verify::VerdictFile;
 use figures::{ends, fixed, percent};
 
 /// What the columns of the ladder mean.
-const LEGEND: &str = "valid: valid/recorded repetitions; good: good-fraction; goodput/acc: good requests per \
-                      second and accelerator;\nhits: prompt tokens from a prefix cache; p50, p99: TTFT";
+const LEGEND: &str = "valid: valid of recorded repetitions; good: requests within the SLO / attempted; CV: spread of \
+                      good over repetitions;\ngoodput/acc: good requests per second and accelerator; hits: prompt \
+                      tokens from a prefix cache; p50, p99: TTFT";
 
 /// The whole summary, ending with the verdict.
 #[must_use]
 pub fn summary(analysis: &AnalysisFile, verdict: &VerdictFile) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{}\n{}", analysis.campaign, slo(analysis));
+    let _ = writeln!(text, "{}: {}\n{}", analysis.campaign, verdict.verdict.name(), slo(analysis));
     let _ = writeln!(text, "{}\n{LEGEND}", ladder(analysis));
     for line in knees(analysis).into_iter().chain(comparisons(analysis)) {
         let _ = writeln!(text, "{line}");

@@ -42,8 +42,8 @@ pub(super) fn lines(verdict: &VerdictFile) -> String {
     if let Some(add) = &verdict.add_replicates {
         let _ = writeln!(
             text,
-            "add replicates: up to {} repetitions a cell, {} cells, {} requests, {:.1} minutes:\n  {}",
-            add.repetitions, add.to_add, add.requests, add.minutes, add.command
+            "add replicates: {} more, so that every arm and rate has {}: {} requests, {:.1} minutes of load:\n  {}",
+            add.to_add, add.repetitions, add.requests, add.minutes, add.command
         );
     }
     let _ = writeln!(

@@ -55,7 +55,7 @@ fn measure(
     let mut records = Vec::new();
     for index in 0..multiple.requests {
         if stop.load(Ordering::Relaxed) {
-            return Err(RunError::Interrupted);
+            return Err(prepared.interrupted());
         }
         let place = usize::try_from(index).unwrap_or(0) % rows.len();
         let salt = Salt::derive(
@@ -84,6 +84,9 @@ pub(super) fn confirmed(prepared: &Prepared, recorded: SloFile) -> Result<SloFil
     let largest = prepared.trace.largest_output();
     match slo::derive(&prepared.campaign, largest, records.as_deref()) {
         Ok(derived) if derived.same_bounds(&recorded) => Ok(recorded),
-        _ => Err(RunError::ResumeDiffers { path: prepared.dir.file("slo.json") }),
+        _ => Err(RunError::ResumeDiffers {
+            path: prepared.dir.root().to_owned(),
+            what: vec!["slo.json, or the baseline that it follows from"],
+        }),
     }
 }

@@ -106,10 +106,12 @@ pub enum RunError {
         path: PathBuf,
     },
     /// `--resume` with another campaign.
-    #[error("{path}: the campaign, its trace or its agents differ from what this run pre-registered; restore them, or measure anew with --replace", path = path.display())]
+    #[error("{path}: this run pre-registered otherwise: {}; restore that, or measure anew with --replace", what.join(", "), path = path.display())]
     ResumeDiffers {
         /// The directory.
         path: PathBuf,
+        /// What differs.
+        what: Vec<&'static str>,
     },
     /// The baseline cannot give an SLO.
     #[error("SLO baseline: {0}")]
@@ -125,8 +127,11 @@ pub enum RunError {
         least_ms: f64,
     },
     /// A signal.
-    #[error("stopped by a signal; finished repetitions are kept: continue with --resume")]
-    Interrupted,
+    #[error("stopped by a signal; finished repetitions are kept; continue with:\n  {resume}")]
+    Interrupted {
+        /// The command that continues.
+        resume: String,
+    },
 }
 
 impl From<SloError> for RunError {

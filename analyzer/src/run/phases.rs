@@ -85,12 +85,29 @@ fn preregister<'a>(
     reporter: &mut dyn Reporter,
 ) -> Result<(Vec<Agent<'a>>, SloFile), RunError> {
     let agents = prepared.agents()?;
+    advise(prepared, reporter);
     reporter.phase("phase 0: health");
     let health = health(prepared)?;
     check_agents(prepared, &agents)?;
     register(prepared, &health, reporter)?;
     let slo = slo(prepared, clock, stop, reporter)?;
     Ok((agents, slo))
+}
+
+/// What a person would want to know before hours of measuring, and not after.
+fn advise(prepared: &Prepared, reporter: &mut dyn Reporter) {
+    let load = &prepared.campaign.keys().load;
+    let (planned, needed) = (prepared.repetitions(), load.published_repetitions());
+    if let Some(asked) = prepared.options.repetitions.filter(|asked| *asked > planned) {
+        let most = load.max_repetitions;
+        reporter
+            .note(&format!("--repetitions {asked} is above max_repetitions: {most} are measured"));
+    }
+    if planned < needed {
+        reporter.note(&format!(
+            "{planned} repetitions of each cell; a verdict to publish needs {needed}: expect ADD_REPLICATES"
+        ));
+    }
 }
 
 fn health(prepared: &Prepared) -> Result<HealthFile, RunError> {
@@ -160,10 +177,15 @@ fn register(
         prepared.options.existing == Existing::Resume && dir.file("manifest.json").exists();
     if resumed {
         let then: Manifest = read_json(&dir.file("manifest.json"))?;
-        // The file may have moved; what it says may not have changed.
-        let same = Manifest { campaign_path: then.campaign_path.clone(), ..manifest } == then;
+        let what = manifest.differences(&then);
         reporter.note("continuing: finished repetitions are kept");
-        return if same { Ok(()) } else { Err(RunError::ResumeDiffers { path: root.to_owned() }) };
+        return match what.is_empty() {
+            true => Ok(()),
+            false => Err(RunError::ResumeDiffers { path: root.to_owned(), what }),
+        };
+    }
+    if prepared.options.existing == Existing::Resume {
+        reporter.note(&format!("nothing to continue in {}: a run begins", root.display()));
     }
     if root.exists() {
         remove_run(root).map_err(RunError::io(root))?;
@@ -216,7 +238,21 @@ fn slo(
         slo.tpot_ns as f64 / 1e6,
         slo.deadline_ns as f64 / 1e6
     ));
+    if let Some(text) = tighter_lag(prepared, &slo) {
+        reporter.note(&text);
+    }
     Ok(slo)
+}
+
+/// The bound on the client's lag when the SLO makes it stricter than what the campaign says.
+fn tighter_lag(prepared: &Prepared, slo: &SloFile) -> Option<String> {
+    let asked_ms = prepared.campaign.keys().thresholds.client_lag_p99_ms;
+    let bound_ms = prepared.campaign.keys().thresholds.client_lag_bound_ns(slo.ttft_ns) / 1e6;
+    (bound_ms < asked_ms).then(|| {
+        format!(
+            "client lag: p99 may be {bound_ms:.3} ms, 1 % of the TTFT SLO, not the {asked_ms} ms of [thresholds]"
+        )
+    })
 }
 
 fn readiness_targets(prepared: &Prepared) -> Vec<ReadinessTarget> {
@@ -360,7 +396,7 @@ fn measure_all(
 }
 
 fn interrupted(bench: &Bench<'_>) -> Result<(), RunError> {
-    if bench.stop.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
+    if bench.stop.load(Ordering::Relaxed) { Err(bench.prepared.interrupted()) } else { Ok(()) }
 }
 
 /// A cell that is still to be measured.

@@ -10,7 +10,7 @@ use crate::input::read_regular;
 use crate::prompt::{Api, BodyOptions};
 use crate::replay::{BearerToken, Target};
 use crate::run::RunError;
-use crate::rundir::{Manifest, RunDir, read_json, strangers};
+use crate::rundir::{Manifest, RunDir, read_json, resume_command, strangers};
 use crate::schedule::{Arrivals, Plan, Schedule, build};
 use crate::trace::{LoadOptions, Trace, load};
 
@@ -112,6 +112,19 @@ impl Prepared {
     pub(super) fn repetitions(&self) -> u32 {
         let load = &self.campaign.keys().load;
         self.options.repetitions.unwrap_or(load.repetitions).min(load.max_repetitions)
+    }
+
+    /// The error of a run that a signal stopped, with the command that continues it.
+    pub(super) fn interrupted(&self) -> RunError {
+        let (options, repetitions) = (&self.options, self.options.repetitions);
+        RunError::Interrupted {
+            resume: resume_command(
+                self.campaign.path(),
+                self.dir.root(),
+                repetitions,
+                options.without_agent,
+            ),
+        }
     }
 
     pub(super) fn schedule(

@@ -62,6 +62,31 @@ pub struct Manifest {
     pub overrides: Vec<Override>,
 }
 
+impl Manifest {
+    /// What `other` decides otherwise, for people. Where the campaign file lies decides nothing.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let pairs = [
+            ("campaign.toml", self.campaign_sha256 != other.campaign_sha256),
+            ("the trace file", self.trace_source_sha256 != other.trace_source_sha256),
+            ("the rows of the trace", self.trace_sha256 != other.trace_sha256),
+            ("the trace's origin", self.trace_origin != other.trace_origin),
+            ("the schedules", self.schedules != other.schedules),
+            (
+                "the fleet (VIPs, backends, their models)",
+                self.fleet_fingerprint != other.fleet_fingerprint,
+            ),
+            ("the version of goodput", self.goodput_version != other.goodput_version),
+            ("this host's kernel", self.kernel != other.kernel),
+            ("--without-agent", self.without_agent != other.without_agent),
+            ("the name", self.name != other.name),
+            ("the command line's overrides", self.overrides != other.overrides),
+            ("the schema", self.schema != other.schema),
+        ];
+        pairs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what).collect()
+    }
+}
+
 impl Versioned for Manifest {
     const SCHEMA: &'static str = "goodput.manifest/1";
 }

@@ -2,6 +2,7 @@
 //!
 //! `docs/formats.md` is the contract; what the replay writes is in [`crate::records`].
 
+mod command;
 mod gateway;
 mod inflight;
 mod json;
@@ -13,6 +14,7 @@ mod readiness;
 mod removal;
 mod slo_file;
 
+pub use command::resume_command;
 pub use gateway::{Counter, CounterDelta, Expected, GatewayFile, Readback, Scrape, SeriesFamily};
 pub use inflight::InflightRow;
 pub use json::{JsonError, from_json, read_json, read_optional, to_json, write_json};

@@ -91,6 +91,8 @@ codes! {
         "A scheduled request was never sent, was cancelled by the tool, or has no record.", "Let the repetition finish; run it again.";
     AccountingBroken, "ACCOUNTING_BROKEN", DiscardRepetition,
         "ok + single_token + errors is not the number attempted, or a record belongs to no row of the schedule.", "Do not edit records; report it if nobody did.";
+    TornRecord, "TORN_RECORD", DiscardRepetition,
+        "The last line of a file of records has no end: it was cut off, and is left out.", "Keep the files whole (a full disk, a copy that was cut short?); run the repetition again.";
     ClientLag, "CLIENT_LAG", DiscardRepetition,
         "The client sent too late or too little: p99 of dispatched - planned, or achieved / offered.", "Give the client more CPU, or lower the rate.";
     RecordsDisagree, "RECORDS_DISAGREE", DiscardRepetition,

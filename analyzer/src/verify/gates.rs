@@ -85,6 +85,12 @@ fn accounting(rep: &Repetition) -> Found {
     note(&mut found, Code::Incomplete, cancelled, "requests cancelled by the tool or lost");
     note(&mut found, Code::AccountingBroken, strange, "records outside the schedule");
     note(&mut found, Code::AccountingBroken, double, "requests recorded twice");
+    for (file, bytes) in &rep.torn {
+        found.push((
+            Code::TornRecord,
+            format!("{file}: {bytes} bytes of a last line without its end"),
+        ));
+    }
     if rep.run.interrupted {
         found.push((Code::Incomplete, "the replay was interrupted".to_owned()));
     }
@@ -148,8 +154,7 @@ fn readiness(rep: &Repetition, context: &Context<'_>) -> Found {
 
 fn client(rep: &Repetition, context: &Context<'_>) -> Found {
     let mut found = Found::new();
-    let bound =
-        (context.thresholds.client_lag_p99_ms * 1e6).min(context.slo.ttft_ns as f64 / 100.0);
+    let bound = context.thresholds.client_lag_bound_ns(context.slo.ttft_ns);
     let pace = pace(rep);
     match pace.lag_p99_ns {
         Some(lag) if lag as f64 <= bound => {}

@@ -1,10 +1,13 @@
 //! What has to be added before a verdict can be published.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::code::{Code, Effect, Finding};
 use crate::analyze::{AnalysisFile, CellAnalysis};
 use crate::evidence::Evidence;
+use crate::rundir::resume_command;
 
 /// Repetitions to add to every cell, and what they cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,10 +62,12 @@ impl Replicates {
             seconds += add as f64 * size as f64 / cell.rate_rps;
         }
         let repetitions = u32::try_from(goal).unwrap_or(load.max_repetitions);
-        let file = &evidence.manifest.campaign_path;
-        let without = if evidence.manifest.without_agent { " --without-agent" } else { "" };
-        let command = format!(
-            "goodput run {file} --run-dir {run_dir} --resume --repetitions {repetitions}{without}"
+        let manifest = &evidence.manifest;
+        let command = resume_command(
+            Path::new(&manifest.campaign_path),
+            Path::new(run_dir),
+            Some(repetitions),
+            manifest.without_agent,
         );
         Some(Self { repetitions, to_add, requests, minutes: seconds / 60.0, command })
     }

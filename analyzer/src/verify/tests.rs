@@ -94,6 +94,9 @@ fn each_validity_rule_discards_its_repetition_with_its_code() {
         (Code::Incomplete, "cancelled", |rep| {
             rep.requests[0] = failed(&rep.requests[0], Class::CancelledByTool);
         }),
+        (Code::TornRecord, "requests.jsonl: 7 bytes", |rep| {
+            rep.torn.push(("requests.jsonl".to_owned(), 7));
+        }),
         (Code::Incomplete, "interrupted", |rep| rep.run.interrupted = true),
         (Code::AccountingBroken, "twice", |rep| rep.requests.push(rep.requests[0].clone())),
         (Code::AccountingBroken, "outside", |rep| rep.requests[0].index = SIZE + 1),

@@ -23,7 +23,7 @@ pub enum Role {
 }
 
 /// Which leg of a request a connection carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leg {
     /// From the client to a VIP.

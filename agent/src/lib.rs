@@ -8,6 +8,7 @@ pub mod config;
 pub mod endpoint;
 pub mod flow;
 pub mod inflight;
+pub mod legs;
 pub mod metrics;
 pub mod notify;
 pub mod observation;

@@ -9,6 +9,7 @@ pub mod http1;
 mod nanos;
 pub mod openai;
 pub mod outcome;
+pub mod receipt;
 pub mod sse;
 pub mod timeline;
 pub mod trace;

@@ -14,6 +14,8 @@ pub enum ApiError {
     Unauthorized,
     /// The body can't be read.
     BadBody(String),
+    /// A query can't be read.
+    BadQuery(String),
     /// The body is larger than any call needs.
     LargeBody,
     /// The body did not come in time.
@@ -46,7 +48,9 @@ impl ApiError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::BadBody(_) | Self::LongLabel | Self::BadLease(_) => StatusCode::BAD_REQUEST,
+            Self::BadBody(_) | Self::BadQuery(_) | Self::LongLabel | Self::BadLease(_) => {
+                StatusCode::BAD_REQUEST
+            }
             Self::LargeBody => StatusCode::PAYLOAD_TOO_LARGE,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::UnknownPath | Self::Window(WindowError::Unknown) => StatusCode::NOT_FOUND,
@@ -64,6 +68,7 @@ impl ApiError {
                 "send Authorization: Bearer with the token of the agent's --token-file",
             ),
             Self::BadBody(error) => (error, "send the JSON object that docs/agent-api.md shows"),
+            Self::BadQuery(error) => (error, "write it as docs/agent-api.md shows"),
             Self::LargeBody => (
                 "the body is larger than 64 KiB".to_owned(),
                 "send the JSON object that docs/agent-api.md shows",

@@ -72,7 +72,10 @@ pub(super) struct GaugesBody {
     concentration: Vec<RoleSpread>,
 }
 
-async fn ask<T>(state: &State, command: impl FnOnce(Sender<T>) -> Command) -> Result<T, ApiError> {
+pub(super) async fn ask<T>(
+    state: &State,
+    command: impl FnOnce(Sender<T>) -> Command,
+) -> Result<T, ApiError> {
     state.worker.ask(command).await.ok_or(ApiError::Window(WindowError::Stopping))
 }
 
@@ -80,7 +83,7 @@ fn body<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
     serde_json::from_slice(bytes).map_err(|error| ApiError::BadBody(error.to_string()))
 }
 
-fn lines(text: String) -> Response {
+pub(super) fn lines(text: String) -> Response {
     ([(header::CONTENT_TYPE, NDJSON)], text).into_response()
 }
 

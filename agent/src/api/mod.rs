@@ -4,6 +4,7 @@ mod access;
 mod auth;
 mod error;
 mod handlers;
+mod legs;
 mod limited;
 mod server;
 
@@ -84,6 +85,8 @@ pub fn router(worker: Handle, about: About, access: Arc<Access>, limits: ApiLimi
         .route("/v1/windows/{id}", delete(handlers::delete))
         .route("/v1/windows/{id}/close", post(handlers::close))
         .route("/v1/windows/{id}/observations", get(handlers::observations))
+        .route("/v1/windows/{id}/legs", get(legs::rows))
+        .route("/v1/windows/{id}/delivery", get(legs::delivery))
         .route("/v1/windows/{id}/inflight", get(handlers::inflight))
         .route("/v1/windows/{id}/concentration", get(handlers::concentration))
         .route("/v1/inflight", get(handlers::gauges))

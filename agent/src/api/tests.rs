@@ -151,8 +151,35 @@ fn a_lease_is_asked_for_answered_and_bounded() {
 
 #[test]
 fn a_window_whose_lease_ran_out_is_gone() {
-    let answer = error::ApiError::from(crate::window::WindowError::Expired);
+    let answer = ApiError::from(crate::window::WindowError::Expired);
     assert_eq!(axum::response::IntoResponse::into_response(answer).status(), 410);
+}
+
+#[test]
+fn legs_of_a_window_are_paired_and_their_delivery_counted() {
+    let served = serving(None);
+    let id = served.open();
+    let mut talk = Talk::open_at(1, 1, Clock::now(&Monotonic).get());
+    talk.request(&crate::testing::post(1, "")).response(&stream(2)).client_fin().endpoint_fin();
+    served.script.packets(&talk.packets);
+    let close = served.call("POST", &format!("/v1/windows/{id}/close"), r#"{"drain_ms":1000}"#);
+    assert_eq!(close.json()["observations"], 1, "{}", close.body);
+    let legs = served.call("GET", &format!("/v1/windows/{id}/legs"), "");
+    assert!(legs.head.contains("content-type: application/x-ndjson"), "{}", legs.head);
+    let row = legs.json();
+    assert_eq!(
+        (&row["schema"], &row["unmatched"]),
+        (&json!("goodput.legs/1"), &json!("no_backend_leg"))
+    );
+    let path = format!("/v1/windows/{id}/delivery");
+    let delivery = served.call("GET", &format!("{path}?slow_ms=5"), "").json();
+    assert_eq!(delivery["schema"], "goodput.delivery/1");
+    assert_eq!((&delivery["window_id"], &delivery["complete"]), (&json!(id), &json!(true)));
+    assert_eq!(delivery["unmatched"]["client"]["no_backend_leg"], 1);
+    assert_eq!(delivery["slow_ms"], 5.0);
+    served.call("GET", &format!("{path}?slow_ms=soon"), "").assert_error(400);
+    served.call("GET", "/v1/windows/w99/legs", "").assert_error(404);
+    served.call("GET", "/v1/windows/w99/delivery", "").assert_error(404);
 }
 
 #[test]

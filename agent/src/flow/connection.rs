@@ -176,7 +176,7 @@ impl Connection {
         let seen = if segment.from_endpoint {
             // Counted first: the segment may be the one that ends the response.
             if first_piece {
-                http.count(Side::Endpoint, false);
+                http.count(Side::Endpoint, None);
             }
             response.insert(segment, budget, &mut |part| http.response(part, stats))
         } else {
@@ -184,7 +184,7 @@ impl Connection {
         };
         book(seen, stats, http);
         if first_piece && !segment.from_endpoint {
-            http.count(Side::Client, seen.repeated);
+            http.count(Side::Client, seen.repeated.then_some(segment.stamp));
         } else if first_piece && seen.repeated {
             http.count_repeat();
         }
@@ -340,6 +340,8 @@ impl Connection {
             trace_id: exchange.trace_id,
             request_first: exchange.request_first,
             request_end: exchange.request_end,
+            request_resent: exchange.request_resent,
+            request_receipt: exchange.request_receipt,
             seen: exchange.seen,
             request_bytes: exchange.request_bytes(),
             prompt: exchange.take_prefixes(),

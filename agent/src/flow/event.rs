@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use protocol::http1::Framing;
+use protocol::receipt::Receipt;
 use protocol::{Nanos, StreamOutcome, TimelineRecord, TraceId};
 
 use crate::prompt::Prefixes;
@@ -48,6 +49,10 @@ pub struct FinishedExchange {
     pub request_first: Option<Nanos>,
     /// Last byte of the request; `None` when it was not seen.
     pub request_end: Option<Nanos>,
+    /// Last repetition of request bytes before the response began.
+    pub request_resent: Option<Nanos>,
+    /// What the request's own id says of its delivery.
+    pub request_receipt: Option<Receipt>,
     /// First sign of the request: what decides which windows it belongs to.
     pub seen: Nanos,
     /// Bytes of the request.

@@ -1,6 +1,7 @@
 //! One request and its response.
 
 use protocol::http1::{Close, Framing, Method, RequestDecoder, RequestEvent, UnknownCause};
+use protocol::receipt::Receipt;
 use protocol::timeline::FeedReport;
 use protocol::{Nanos, ResponseTimeline, TimelineRecord, TraceId, TraceParent};
 
@@ -20,8 +21,11 @@ pub(super) struct Exchange {
     opening: Vec<u8>,
     pub(super) request_first: Option<Nanos>,
     pub(super) request_end: Option<Nanos>,
+    /// See [`super::event::FinishedExchange::request_resent`].
+    pub(super) request_resent: Option<Nanos>,
     pub(super) seen: Nanos,
     pub(super) trace_id: Option<TraceId>,
+    pub(super) request_receipt: Option<Receipt>,
     method: Option<Method>,
     /// Reads the prompt's prefixes; `None` while nobody asks for them.
     prompt: Option<Box<PromptHasher>>,
@@ -53,8 +57,10 @@ impl Exchange {
             opening: Vec::new(),
             request_first: None,
             request_end: None,
+            request_resent: None,
             seen,
             trace_id: None,
+            request_receipt: None,
             method: None,
             prompt: None,
             response: None,
@@ -98,12 +104,13 @@ impl Exchange {
             self.passed[0] += bytes.len() as u64;
             return bytes.len();
         }
-        let Self { request, trace_id, method, prompt, .. } = self;
+        let Self { request, trace_id, request_receipt, method, prompt, .. } = self;
         let taken = request.feed(bytes, |event| match event {
             RequestEvent::Head(head) => {
                 *method = Some(Method::from_token(head.method));
                 let parent = head.fields.get(TraceParent::HEADER).map(TraceParent::parse);
                 *trace_id = parent.and_then(Result::ok).map(|parent| parent.trace_id);
+                *request_receipt = head.fields.text("x-request-id").and_then(Receipt::find);
             }
             RequestEvent::Body { bytes, .. } => {
                 if let Some(prompt) = prompt {
@@ -144,6 +151,13 @@ impl Exchange {
             self.request_end = stamp;
         }
         taken
+    }
+
+    /// Request bytes were repeated at `stamp`.
+    pub(super) fn resent(&mut self, stamp: Nanos) {
+        if self.response.is_none() {
+            self.request_resent = Some(stamp);
+        }
     }
 
     /// The request was seen to its end.

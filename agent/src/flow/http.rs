@@ -194,11 +194,14 @@ impl Http {
         self.events.extend(self.last.take().map(HttpEvent::Finished));
     }
 
-    /// Counts a payload segment for the request it belongs to.
-    pub(super) fn count(&mut self, from: Side, repeated: bool) {
+    /// Counts a payload segment for the request it belongs to; `repeated` is when its bytes were repeated.
+    pub(super) fn count(&mut self, from: Side, repeated: Option<Nanos>) {
         if let Some(exchange) = self.counted(from) {
             exchange.segments += 1;
-            exchange.retransmits[index(from)] += u64::from(repeated);
+            exchange.retransmits[index(from)] += u64::from(repeated.is_some());
+            if let (Side::Client, Some(stamp)) = (from, repeated) {
+                exchange.resent(stamp);
+            }
         }
     }
 

@@ -97,6 +97,12 @@ families! {
         "Last minus first token event over output tokens minus one, of requests that have two.";
     DURATION = "goodput_agent_request_duration", Histogram, "seconds", ENDPOINT,
         "From the request's first byte to the response's end.";
+    LEGS_PAIRED = "goodput_agent_legs_paired", Counter, "", &[],
+        "Requests seen on the client leg and on a backend leg.";
+    LEGS_UNMATCHED = "goodput_agent_legs_unmatched", Counter, "", &["leg", "reason"],
+        "Legs without counterpart, by reason.";
+    RECEIPTS = "goodput_agent_receipts", Counter, "", &["verdict"],
+        "Paired requests, by how the response's receipt compares with the backends seen.";
     RECORDS_ATTEMPTED = "goodput_agent_records_attempted", Counter, "", CLASS,
         "Records that the kernel side tried to write.";
     RECORDS_FAILED = "goodput_agent_records_failed", Counter, "", CLASS,

@@ -18,6 +18,7 @@ use protocol::Nanos;
 
 use crate::endpoint::Role;
 use crate::inflight::GaugeRow;
+use crate::legs::LegCounts;
 use crate::window::{Reason, WindowCounters};
 
 /// What went through one interface since the agent started.
@@ -46,6 +47,8 @@ pub struct Tick {
     pub gauges: Vec<GaugeRow>,
     /// Requests that ended, per endpoint.
     pub book: Book,
+    /// Legs that were paired.
+    pub legs: LegCounts,
     /// Windows kept.
     pub windows: usize,
     /// Windows given up because nobody called about them.

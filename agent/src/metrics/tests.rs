@@ -20,6 +20,7 @@ fn tick() -> Tick {
         reasons: BTreeSet::from([Reason::RingFull]),
         gauges,
         book: Book::new(&endpoints()),
+        legs: crate::legs::Tally::new(&endpoints()).counts().clone(),
         windows: 1,
         windows_expired: 2,
         flows: 9,

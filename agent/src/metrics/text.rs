@@ -162,6 +162,17 @@ impl Exposition {
         write(encoder, &DURATION, durations, |e, it| histogram(e, it))
     }
 
+    fn legs(&self, encoder: &mut Encoder<'_>) -> Result<(), Error> {
+        let legs = &self.tick.legs;
+        write(encoder, &LEGS_PAIRED, [([], legs.paired)], counter)?;
+        let unmatched = legs.unmatched.iter();
+        let unmatched =
+            unmatched.map(|((leg, reason), n)| ([*leg, *reason].map(str::to_owned), *n));
+        write(encoder, &LEGS_UNMATCHED, unmatched, counter)?;
+        let receipts = legs.receipts.iter().map(|(verdict, n)| ([(*verdict).to_owned()], *n));
+        write(encoder, &RECEIPTS, receipts, counter)
+    }
+
     fn capture(&self, encoder: &mut Encoder<'_>) -> Result<(), Error> {
         let counters = &self.tick.counters;
         let classes = |value: fn(&ClassCounters) -> u64| {
@@ -226,6 +237,7 @@ impl Collector for Exposition {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         self.in_flight(&mut encoder)?;
         self.requests(&mut encoder)?;
+        self.legs(&mut encoder)?;
         self.capture(&mut encoder)?;
         self.completeness(&mut encoder)?;
         self.process(&mut encoder)

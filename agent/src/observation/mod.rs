@@ -1,9 +1,11 @@
 //! What is exported of one request.
 
 mod outcome;
+mod receipt;
 mod row;
 
 pub use outcome::Outcome;
+pub use receipt::ReceiptFrom;
 pub use row::{FILE_CLOCK, KernelRow, SCHEMA};
 
 use crate::endpoint::Role;

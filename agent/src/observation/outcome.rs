@@ -1,12 +1,12 @@
 //! Classes of requests, as an observer on the wire can tell them.
 
 use protocol::{OutcomeUnknown, StreamOutcome};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::flow::FinishedExchange;
 
 /// Class of one request; names as in `docs/formats.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Good.

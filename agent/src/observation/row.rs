@@ -7,7 +7,7 @@ use protocol::timeline::TokensFrom;
 use protocol::{Nanos, TraceId};
 use serde::Serialize;
 
-use super::{Observation, Outcome};
+use super::{Observation, Outcome, ReceiptFrom};
 use crate::endpoint::{Leg, Role};
 use crate::flow::{Opaque, Side};
 
@@ -47,6 +47,9 @@ pub struct KernelRow {
     status: Option<u16>,
     finish_reason: Option<String>,
     response_id: Option<String>,
+    receipt_prefill: Option<SocketAddr>,
+    receipt_decode: Option<SocketAddr>,
+    receipt_from: Option<ReceiptFrom>,
     framing: &'static str,
     framing_rule: Option<&'static str>,
     framing_offset: Option<u64>,
@@ -60,6 +63,7 @@ pub struct KernelRow {
     response_retransmits: u64,
     request_socket_retransmits: u64,
     response_socket_retransmits: u64,
+    request_resent_ns: Option<Nanos>,
     handshake_rtt_ns: Option<u64>,
     client_rtt_upper_bound_ns: Option<u64>,
     opaque: Option<&'static str>,
@@ -75,6 +79,7 @@ impl KernelRow {
     pub fn new(observation: &Observation) -> Self {
         let exchange = &observation.exchange;
         let record = &exchange.response;
+        let (receipt, receipt_from) = observation.receipt().unzip();
         let (framing, framing_rule, framing_offset) = verdict(exchange.framing());
         Self {
             schema: SCHEMA,
@@ -104,6 +109,9 @@ impl KernelRow {
             status: record.status(),
             finish_reason: record.finish.as_ref().map(|finish| finish.reason.clone()),
             response_id: record.response_id.clone(),
+            receipt_prefill: receipt.map(|it| it.prefill),
+            receipt_decode: receipt.map(|it| it.decode),
+            receipt_from,
             framing,
             framing_rule,
             framing_offset,
@@ -120,6 +128,7 @@ impl KernelRow {
             response_retransmits: exchange.response_retransmits,
             request_socket_retransmits: exchange.request_socket_retransmits,
             response_socket_retransmits: exchange.response_socket_retransmits,
+            request_resent_ns: exchange.request_resent,
             handshake_rtt_ns: exchange.handshake_rtt_ns,
             client_rtt_upper_bound_ns: exchange.client_rtt_upper_bound_ns,
             opaque: exchange.opaque.map(|opaque| match opaque {

@@ -69,6 +69,8 @@ pub struct Window {
     pub closed: Option<Nanos>,
     /// It takes no more observations.
     pub finished: bool,
+    /// It was closed, and nothing is missing in it.
+    pub complete: bool,
     lease: Lease,
     expires: Nanos,
     base: Snapshot,
@@ -200,6 +202,7 @@ impl Windows {
             opened,
             closed: None,
             finished: false,
+            complete: false,
             lease: Lease::OPEN,
             expires: Lease::OPEN.end(opened),
             base,
@@ -271,6 +274,7 @@ impl Windows {
         reasons.extend(window.limited.then_some(Reason::MemoryLimit));
         reasons.extend(window.endpoints_changed.then_some(Reason::EndpointsChanged));
         reasons.extend((open_requests > 0).then_some(Reason::OpenRequests));
+        window.complete = reasons.is_empty();
         Ok(Closing {
             window_id: name(key),
             label: window.label.clone(),

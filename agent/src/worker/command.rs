@@ -85,6 +85,17 @@ pub struct Gauges {
     pub concentration: Vec<RoleSpread>,
 }
 
+/// What pairing the legs of a window needs.
+#[derive(Clone, Debug)]
+pub struct WindowLegs {
+    /// Lines of `kernel.jsonl`.
+    pub rows: Vec<Arc<str>>,
+    /// Endpoints watched.
+    pub endpoints: Vec<Endpoint>,
+    /// The window is closed, and nothing is missing in it.
+    pub complete: bool,
+}
+
 /// What may change while the worker runs; what is `None` stays.
 #[derive(Default)]
 pub struct Change {
@@ -118,6 +129,8 @@ pub enum Command {
     Close(Ending, Sender<Result<Closing, WindowError>>),
     /// Lines of `kernel.jsonl`.
     Observations(String, Sender<Result<Vec<Arc<str>>, WindowError>>),
+    /// What pairing the legs of a window needs.
+    Legs(String, Sender<Result<WindowLegs, WindowError>>),
     /// Lines of `inflight.jsonl`.
     Inflight(String, Sender<Result<Vec<InflightRow>, WindowError>>),
     /// Frees a window.

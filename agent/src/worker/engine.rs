@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::endpoint::{Endpoint, Role};
 use crate::flow::{FlowEvent, FlowLimits, FlowTable};
 use crate::inflight::Inflight;
+use crate::legs::{LegRow, Tally};
 use crate::metrics::Book;
 use crate::observation::{KernelRow, Observation};
 use crate::source::LiveSource;
@@ -67,6 +68,7 @@ pub struct Engine {
     draining: Vec<Draining>,
     roles: BTreeMap<std::net::SocketAddr, Role>,
     metrics: Book,
+    tally: Tally,
     ticks: u64,
     jsonl_errors: u64,
     base: Snapshot,
@@ -88,6 +90,7 @@ impl Engine {
             draining: Vec::new(),
             roles: config.endpoints.iter().map(|it| (it.address, it.role)).collect(),
             metrics: Book::new(&config.endpoints),
+            tally: Tally::new(&config.endpoints),
             ticks: 0,
             jsonl_errors: 0,
             base: Snapshot::default(),
@@ -110,6 +113,7 @@ impl Engine {
         self.flows.settle(now);
         self.book();
         self.inflight.settle(now);
+        self.tally.settle(now);
         self.reconcile_connections(now);
         self.flush();
         self.finish_drained(now);
@@ -160,6 +164,7 @@ impl Engine {
 
     fn observe(&mut self, observation: &Observation) {
         self.metrics.observe(observation);
+        self.tally.add(LegRow::new(observation), self.config.clock.now());
         let row = match serde_json::to_string(&KernelRow::new(observation)) {
             Ok(row) => row,
             Err(error) => {
@@ -231,6 +236,7 @@ impl Engine {
                 let rows = self.window(&id).map(|key| self.windows.get(key));
                 drop(reply.send(rows.map(|it| it.map(|it| it.rows()).unwrap_or_default())));
             }
+            Command::Legs(id, reply) => drop(reply.send(self.legs(&id))),
             Command::Inflight(id, reply) => {
                 drop(reply.send(self.window(&id).map(|key| self.inflight.rows(key))));
             }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use command::{Change, Command, Ending, Gauges, Opened, Opening, Status};
+pub use command::{Change, Command, Ending, Gauges, Opened, Opening, Status, WindowLegs};
 pub use engine::{Engine, EngineConfig, SocketWatch};
 
 /// How long the source may wait for records before commands are served.

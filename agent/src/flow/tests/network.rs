@@ -30,6 +30,18 @@ fn repeated_segments_are_counted_for_their_direction() {
 }
 
 #[test]
+fn a_request_sent_again_is_told_by_its_last_repetition_before_the_answer() {
+    let mut talk = with_again(answered(), 2);
+    let resent = ns(talk.packets[3].stamp);
+    let mut late = talk.packets[3].clone();
+    late.stamp = talk.packets[4].stamp + 10;
+    talk.packets.insert(5, late);
+    let exchange = Told::of(&talk.packets).one();
+    assert_eq!((exchange.request_resent, exchange.request_retransmits), (resent, 2));
+    assert_eq!(Told::of(&answered().packets).one().request_resent, None);
+}
+
+#[test]
 fn what_the_kernel_reports_is_counted_for_the_request_in_flight() {
     let talk = answered();
     let report = |from_endpoint: bool| Retransmit {

@@ -4,7 +4,8 @@ use super::{Engine, WindowCounters, reasons};
 use crate::capture::CaptureError;
 use crate::endpoint::Endpoint;
 use crate::metrics::Tick;
-use crate::worker::Change;
+use crate::window::WindowError;
+use crate::worker::{Change, WindowLegs};
 
 impl Engine {
     /// Everything counted, at an instant at which the source was drained.
@@ -22,6 +23,7 @@ impl Engine {
             reasons: found,
             gauges: self.inflight.gauges(),
             book: self.metrics.clone(),
+            legs: self.tally.counts().clone(),
             windows: self.windows.len(),
             windows_expired: self.windows.expired(),
             flows: self.flows.connections(),
@@ -29,6 +31,14 @@ impl Engine {
             interfaces: self.source.interface_counts().unwrap_or_default(),
             jsonl_errors: self.jsonl_errors,
         }
+    }
+
+    /// Rows of a window with what their legs are judged by.
+    pub(super) fn legs(&mut self, id: &str) -> Result<WindowLegs, WindowError> {
+        let key = self.window(id)?;
+        let window = self.windows.get(key).ok_or(WindowError::Unknown)?;
+        let endpoints = self.config.endpoints.clone();
+        Ok(WindowLegs { rows: window.rows(), endpoints, complete: window.complete })
     }
 
     /// The source comes first: when it refuses, nothing has changed.
@@ -54,6 +64,7 @@ impl Engine {
         self.book();
         self.inflight.set_endpoints(&endpoints);
         self.metrics.set_endpoints(&endpoints);
+        self.tally.set_endpoints(&endpoints);
         self.windows.endpoints_changed();
         self.roles = endpoints.iter().map(|it| (it.address, it.role)).collect();
         self.config.endpoints = endpoints;

@@ -1,6 +1,7 @@
 //! What a fleet consists of. The TOML form of it is read by [`FleetConfig::from_toml`].
 
 mod file;
+mod keep_alive;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -12,6 +13,8 @@ use crate::blocks::Tokenizer;
 use crate::error::FleetError;
 use crate::fault::{BackendFault, GatewayFault};
 use crate::model::ModelParams;
+
+pub use keep_alive::{GatewayKeepAlive, KeepAliveLimits, Upstream};
 
 /// A whole fleet.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +36,8 @@ pub struct BackendConfig {
     pub listen: SocketAddr,
     /// Its engine.
     pub engine: EngineConfig,
+    /// How long it keeps a client's connection.
+    pub keep_alive: KeepAliveLimits,
     /// A fault that it commits on every completion request.
     pub fault: Option<BackendFault>,
 }
@@ -164,6 +169,8 @@ pub struct GatewayConfig {
     pub metrics_tick: Option<Duration>,
     /// Where its log is written besides the REST port, if anywhere.
     pub log_file: Option<PathBuf>,
+    /// Whether connections outlive a request, and how long.
+    pub keep_alive: Option<GatewayKeepAlive>,
     /// A fault that it commits on every response.
     pub fault: Option<GatewayFault>,
 }
@@ -197,10 +204,22 @@ pub struct PolicyConfig {
     /// Cache-aware: blocks remembered per endpoint.
     #[serde(default = "default_index_blocks")]
     pub index_blocks: usize,
-    /// Cache-aware: tokens per block; `[engine]`'s when absent.
+    /// Hash policies: what a request is known by.
+    #[serde(default)]
+    pub hash_key: HashKey,
+    /// Hash policies by prefix: leading blocks of the prompt that make the key.
+    #[serde(default = "default_hash_blocks")]
+    pub hash_blocks: usize,
+    /// Bounded-load hash: requests in flight that an endpoint may have, in hundredths of the mean.
+    #[serde(default = "default_load_factor_percent")]
+    pub load_factor_percent: u64,
+    /// Bounded-load hash: whether the bound also holds for keys made of a prompt's prefix.
+    #[serde(default)]
+    pub bound_prefix_keys: bool,
+    /// Cache-aware and hash by prefix: tokens per block; `[engine]`'s when absent.
     #[serde(default)]
     pub block_tokens: Option<u64>,
-    /// Cache-aware: bytes per token; `[engine]`'s when absent.
+    /// Cache-aware and hash by prefix: bytes per token; `[engine]`'s when absent.
     #[serde(default)]
     pub bytes_per_token: Option<u64>,
     /// Claims `algorithm` in readback, metrics and log, but really routes round robin.
@@ -220,6 +239,15 @@ fn default_index_blocks() -> usize {
     4_096
 }
 
+fn default_hash_blocks() -> usize {
+    1
+}
+
+/// LoxiLB's fixed bound: 175 % of the mean.
+fn default_load_factor_percent() -> u64 {
+    175
+}
+
 impl PolicyConfig {
     /// A policy with default constants, named after its algorithm.
     #[must_use]
@@ -230,6 +258,10 @@ impl PolicyConfig {
             balance_abs_threshold: default_balance_abs_threshold(),
             min_match_blocks: default_min_match_blocks(),
             index_blocks: default_index_blocks(),
+            hash_key: HashKey::default(),
+            hash_blocks: default_hash_blocks(),
+            load_factor_percent: default_load_factor_percent(),
+            bound_prefix_keys: false,
             block_tokens: None,
             bytes_per_token: None,
             silent_fallback: false,
@@ -261,8 +293,25 @@ pub enum Algorithm {
     RoundRobin,
     /// The endpoint with the fewest requests in flight.
     LeastConnections,
+    /// The endpoint whose place on a ring follows the hash of the request's key.
+    ConsistentHash,
+    /// The same, passing over endpoints with more than their share of the requests in flight.
+    BoundedLoadHash,
     /// The endpoint that is predicted to hold the longest prefix, bounded by load.
     CacheAware,
+}
+
+/// What a hash policy knows a request by. What a request lacks is replaced by the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HashKey {
+    /// The leading blocks of its prompt.
+    #[default]
+    Prefix,
+    /// The conversation that its header fields name.
+    Session,
+    /// The client's address, without the port.
+    Source,
 }
 
 impl Algorithm {
@@ -272,6 +321,8 @@ impl Algorithm {
         match self {
             Self::RoundRobin => "round_robin",
             Self::LeastConnections => "least_connections",
+            Self::ConsistentHash => "consistent_hash",
+            Self::BoundedLoadHash => "bounded_load_hash",
             Self::CacheAware => "cache_aware",
         }
     }
@@ -285,6 +336,7 @@ impl FleetConfig {
             name: format!("b{i}"),
             listen: loopback_any(),
             engine: engine.clone(),
+            keep_alive: KeepAliveLimits::default(),
             fault: None,
         };
         Self { request_log: None, backends: (0..n).map(backend).collect(), gateways: Vec::new() }
@@ -303,6 +355,7 @@ impl FleetConfig {
             policy,
             metrics_tick: None,
             log_file: None,
+            keep_alive: None,
             fault: None,
         });
         self

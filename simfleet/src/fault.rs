@@ -24,6 +24,9 @@ pub enum BackendFault {
     ResetAfter(u64),
     /// Closes the connection without ending the message after this many tokens.
     TruncateAfter(u64),
+    /// Closes a kept connection at its next request, as an idle timeout does that runs out while the request
+    /// is on its way. The first request of a connection is answered.
+    CloseReused,
     /// Serves a byte script of `protocol::cases`, byte by byte.
     Script(String),
 }
@@ -51,6 +54,7 @@ impl FromStr for BackendFault {
         let status = value.parse::<u16>().ok().filter(|s| (400..600).contains(s));
         match (name, number, status) {
             ("half_dead", None, _) if value.is_empty() => Ok(Self::HalfDead),
+            ("close_reused", None, _) if value.is_empty() => Ok(Self::CloseReused),
             ("refuse", None, _) if value.is_empty() => Ok(Self::Refuse),
             ("status", _, Some(code)) => Ok(Self::Status(code)),
             ("stall_after", Some(n), _) => Ok(Self::StallAfter(n)),
@@ -68,6 +72,7 @@ impl fmt::Display for BackendFault {
             Self::Status(code) => write!(f, "status={code}"),
             Self::HalfDead => f.write_str("half_dead"),
             Self::Refuse => f.write_str("refuse"),
+            Self::CloseReused => f.write_str("close_reused"),
             Self::StallAfter(n) => write!(f, "stall_after={n}"),
             Self::ResetAfter(n) => write!(f, "reset_after={n}"),
             Self::TruncateAfter(n) => write!(f, "truncate_after={n}"),
@@ -99,6 +104,7 @@ pub fn fault_list() -> Vec<(String, String)> {
         ("status=N", "backend: answers with status N (400 to 599) and a JSON error"),
         ("half_dead", "backend: accepts the connection and the request, never answers"),
         ("refuse", "backend: does not listen (as a request's fault: resets at once)"),
+        ("close_reused", "backend: closes a kept connection at its second request, unanswered"),
         ("stall_after=N", "backend: falls silent after N tokens, connection open"),
         ("reset_after=N", "backend: resets the connection after N tokens"),
         ("truncate_after=N", "backend: closes after N tokens without ending the message"),
@@ -115,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_backend_faults_name_is_read_and_written_the_same() {
-        let names = ["status=503", "half_dead", "refuse", "stall_after=3", "reset_after=0"];
+        let names =
+            ["status=503", "half_dead", "refuse", "close_reused", "stall_after=3", "reset_after=0"];
         for name in names {
             assert_eq!(name.parse::<BackendFault>().unwrap().to_string(), name);
         }

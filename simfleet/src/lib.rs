@@ -22,8 +22,8 @@ mod script;
 
 pub use clock::monotonic_now;
 pub use config::{
-    Algorithm, BackendConfig, EndpointRef, EngineConfig, FleetConfig, GatewayConfig, PolicyConfig,
-    RoleChunk,
+    Algorithm, BackendConfig, EndpointRef, EngineConfig, FleetConfig, GatewayConfig,
+    GatewayKeepAlive, HashKey, KeepAliveLimits, PolicyConfig, RoleChunk, Upstream,
 };
 pub use error::FleetError;
 pub use fault::{BackendFault, FAULT_MODEL_PREFIX, GatewayFault, UnknownFault, fault_list};

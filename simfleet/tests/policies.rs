@@ -28,7 +28,7 @@ fn run(config: &PolicyConfig, backends: usize, gap_ns: u64) -> (f64, f64) {
             .map(|s| EndpointLoad { in_flight: s.running + s.waiting, usable: true })
             .collect();
         let blocks = tokenizer.blocks(row.prompt().as_bytes());
-        let chosen = policy.choose(Prompt::Blocks(&blocks), &loads).unwrap().endpoint;
+        let chosen = policy.choose(Prompt::Blocks(&blocks).into(), &loads).unwrap().endpoint;
         counts[chosen] += 1;
         let arrival = Arrival { prompt_tokens: row.tokens, blocks, output_tokens: row.output };
         models[chosen].arrive(now, arrival, &mut out);

@@ -58,9 +58,12 @@ async fn hit_tokens_of_every_request_equal_an_independent_lru() {
     let expected: Vec<_> = demo_trace().iter().map(|r| lru.serve(r.full_blocks())).collect();
     assert_eq!(got, expected);
     eventually("the last log line", || records(&log).len() == expected.len()).await;
-    let logged: Vec<_> = records(&log).iter().map(|r| r.hit_tokens.unwrap()).collect();
+    // A line is written when the answer is out, and the next request may overtake it.
+    let mut lines = records(&log);
+    lines.sort_by_key(|record| record.arrival_ns);
+    let logged: Vec<_> = lines.iter().map(|r| r.hit_tokens.unwrap()).collect();
     assert_eq!(logged, expected);
-    assert_eq!(records(&log)[7].trace_id.as_deref(), Some(format!("{:032x}", 7).as_str()));
+    assert_eq!(lines[7].trace_id.as_deref(), Some(format!("{:032x}", 7).as_str()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,8 +71,7 @@ async fn ttft_is_queue_plus_uncached_tokens_over_rate() {
     let engine = EngineConfig { prefill_tokens_per_s: 10_000, slots: 2, ..EngineConfig::default() };
     let fleet = Fleet::start(FleetConfig::loopback(1, &engine)).await.unwrap();
     let addr = fleet.backend(0).unwrap().addr;
-    // Two prompts of 256 tokens at once: 25.6 ms of prefill, the second one behind the first. The
-    // median over rounds, because a busy host delays single ones.
+    // Two prompts of 256 tokens at once: 25.6 ms of prefill, the second one behind the first.
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for round in 0..15 {
         let prompt = |name: &str| format!("{name}{round:08}").repeat(1_024 / 9);
@@ -86,8 +88,9 @@ async fn ttft_is_queue_plus_uncached_tokens_over_rate() {
     }
     for errors in [&mut first, &mut second] {
         errors.sort_unstable();
-        let median = errors[errors.len() / 2];
-        assert!(median < 2 * NS_PER_MS, "median error {median} ns of {errors:?}");
+        // A busy host only ever delays: the rounds that it left alone show the model.
+        let error = errors[errors.len() / 5];
+        assert!(error < 2 * NS_PER_MS, "error {error} ns of {errors:?}");
     }
 }
 
@@ -210,18 +213,19 @@ async fn a_gateway_that_holds_chunks_moves_every_token_by_that_much() {
         assert_eq!(reply.record.token_events, 5);
         reply.record.first_token.unwrap().get() - reply.sent.get()
     };
-    let mut moved = Vec::new();
+    let (mut plains, mut helds) = (Vec::new(), Vec::new());
     for n in 0..9 {
         let plain = ttft(n).await;
         assert!(fleet.set_gateway_fault("g", Some("hold_chunks_ms=50".parse().unwrap())));
         let held = ttft(n).await;
         assert!(held >= 50 * NS_PER_MS, "{held} ns");
         assert!(fleet.set_gateway_fault("g", None));
-        moved.push(held.saturating_sub(plain));
+        plains.push(plain);
+        helds.push(held);
     }
-    moved.sort_unstable();
-    let error = moved[4].abs_diff(50 * NS_PER_MS);
-    assert!(error < 5 * NS_PER_MS, "moved by {moved:?}");
+    // A busy host only ever delays: the quickest of each kind were left alone.
+    let moved = helds.iter().min().unwrap() - plains.iter().min().unwrap();
+    assert!(moved.abs_diff(50 * NS_PER_MS) < 5 * NS_PER_MS, "{plains:?} against {helds:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,6 +261,35 @@ async fn a_dead_endpoint_is_passed_over_and_none_at_all_is_an_error() {
     let second = call(vip, &chat("sim-model", "x", 2, 0)).await;
     assert_eq!(second.record.status(), Some(503));
     assert!(second.text.contains("no_healthy_backend"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn least_connections_follows_what_is_in_flight() {
+    let config = FleetConfig::loopback(3, &EngineConfig::default())
+        .with_gateway("g", policy(Algorithm::LeastConnections));
+    let fleet = Fleet::start(config).await.unwrap();
+    let vip = fleet.gateway(0).unwrap().vip;
+    let running = || ["b0", "b1", "b2"].map(|name| fleet.stats(name).unwrap().running);
+    let mut open = Vec::new();
+    for n in 0..7 {
+        let mut stream = TcpStream::connect(vip).await.unwrap();
+        stream.write_all(&chat("sim-model", "x", 100_000, n)).await.unwrap();
+        stream.read_exact(&mut [0; 64]).await.unwrap();
+        open.push(stream);
+    }
+    assert_eq!(running(), [3, 2, 2]);
+    // Requests 0, 3 and 6 are at b0: it becomes the least loaded one.
+    for left in [6, 3, 0] {
+        drop(open.remove(left));
+    }
+    eventually("the cancellations", || running() == [0, 2, 2]).await;
+    for n in 7..10 {
+        let mut stream = TcpStream::connect(vip).await.unwrap();
+        stream.write_all(&chat("sim-model", "x", 100_000, n)).await.unwrap();
+        stream.read_exact(&mut [0; 64]).await.unwrap();
+        open.push(stream);
+    }
+    assert_eq!(running(), [2, 3, 2], "two to b0, then equals in turn");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -117,7 +117,7 @@ async fn run(
     progress: &mut Progress,
 ) -> io::Result<Next> {
     let answer = Answer::new(job.api, &job.id(ticket), job.model(), unix_seconds());
-    let keep = job.http.head.keep_alive();
+    let keep = session.keeps(job.http);
     if job.wanted.stream() {
         session.output.write_all(&stream_head(keep)).await?;
     }
@@ -193,7 +193,7 @@ async fn finish(
     let usage = Usage::new(job.prompt_tokens, progress.tokens, cached);
     if !job.wanted.stream() {
         let body = answer.whole(&progress.text, usage);
-        let keep = job.http.head.keep_alive();
+        let keep = session.keeps(job.http);
         return session.output.write_all(&fixed(200, "application/json", "", keep, &body)).await;
     }
     session.output.write_all(&chunk(&answer.finish_event())).await?;

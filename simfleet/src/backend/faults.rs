@@ -23,8 +23,10 @@ pub(super) async fn before_engine(
             Next::Close
         }
         Some(BackendFault::Refuse) => Next::Reset,
+        Some(BackendFault::CloseReused) if session.served > 1 => Next::Close,
         Some(BackendFault::Script(name)) => {
-            crate::script::serve(name, session, job.http.head.keep_alive()).await?
+            let keep = session.keeps(job.http);
+            crate::script::serve(name, session, keep).await?
         }
         _ => return Ok(None),
     };

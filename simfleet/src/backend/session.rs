@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use super::{Backend, Peer, completion, pages};
+use crate::config::KeepAliveLimits;
 use crate::http::{Connection, ReadError, Request, fixed};
 use crate::openai::{Api, error_body};
 
@@ -26,6 +27,26 @@ pub(crate) enum Next {
 pub(crate) struct Session {
     pub(crate) input: Connection<tokio::net::tcp::OwnedReadHalf>,
     pub(crate) output: OwnedWriteHalf,
+    /// Requests read, the present one included.
+    pub(crate) served: u64,
+    limits: KeepAliveLimits,
+}
+
+impl Session {
+    /// Whether the connection may carry another request after this one.
+    pub(crate) fn keeps(&self, request: &Request) -> bool {
+        request.head.keep_alive() && !self.limits.last(self.served)
+    }
+
+    /// The next request; an idle connection that is closed counts as closed by the client.
+    async fn next(&mut self) -> Result<Request, ReadError> {
+        if self.served > 0 && !self.input.begins(self.limits.idle()).await {
+            return Err(ReadError::Closed);
+        }
+        let request = self.input.request(&mut self.output).await?;
+        self.served += 1;
+        Ok(request)
+    }
 }
 
 pub(super) async fn run(backend: Arc<Backend>, stream: TcpStream, peer: Peer) {
@@ -37,9 +58,14 @@ pub(super) async fn run(backend: Arc<Backend>, stream: TcpStream, peer: Peer) {
 async fn serve(backend: &Backend, stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (read, write) = stream.into_split();
-    let mut session = Session { input: Connection::new(read), output: write };
+    let mut session = Session {
+        input: Connection::new(read),
+        output: write,
+        served: 0,
+        limits: backend.config.keep_alive,
+    };
     let next = loop {
-        let next = match session.input.request(&mut session.output).await {
+        let next = match session.next().await {
             Ok(request) => answer(backend, &mut session, &request).await?,
             Err(error) => return refuse(&mut session, error).await,
         };
@@ -79,7 +105,7 @@ pub(super) async fn reply(
     content_type: &str,
     body: &str,
 ) -> io::Result<Next> {
-    let keep = request.head.keep_alive();
+    let keep = session.keeps(request);
     let extra = if matches!(status, 429 | 503) { "retry-after: 1\r\n" } else { "" };
     session.output.write_all(&fixed(status, content_type, extra, keep, body)).await?;
     Ok(if keep { Next::Request } else { Next::Close })

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{
-    BackendConfig, EndpointRef, EngineConfig, FleetConfig, GatewayConfig, PolicyConfig,
-    loopback_any,
+    BackendConfig, EndpointRef, EngineConfig, FleetConfig, GatewayConfig, GatewayKeepAlive,
+    KeepAliveLimits, PolicyConfig, loopback_any,
 };
 use crate::error::FleetError;
 
@@ -35,6 +35,8 @@ struct BackendFile {
     listen: SocketAddr,
     #[serde(default)]
     engine: toml::Table,
+    #[serde(default)]
+    keep_alive: KeepAliveLimits,
     fault: Option<String>,
 }
 
@@ -51,6 +53,7 @@ struct GatewayFile {
     policy: PolicyConfig,
     metrics_tick_s: Option<u32>,
     log_file: Option<PathBuf>,
+    keep_alive: Option<GatewayKeepAlive>,
     fault: Option<String>,
 }
 
@@ -120,6 +123,11 @@ impl FleetConfig {
                 return Err(FleetError::invalid(place, problem, mend));
             }
         }
+        if gateway.policy.load_factor_percent < 100 || gateway.policy.hash_blocks == 0 {
+            let place = format!("gateway {:?}.policy", gateway.name);
+            let problem = "load_factor_percent below 100 or hash_blocks of 0";
+            return Err(FleetError::invalid(place, problem, "use at least 100, and at least 1"));
+        }
         let tokenizer = gateway.policy.tokenizer();
         if tokenizer.block_tokens == 0 || tokenizer.bytes_per_token == 0 {
             let place = format!("gateway {:?}.policy", gateway.name);
@@ -141,6 +149,7 @@ fn backend(file: &FleetFile, b: &BackendFile) -> Result<BackendConfig, FleetErro
         name: b.name.clone(),
         listen: b.listen,
         engine: engine(&format!("{place}.engine"), table)?,
+        keep_alive: b.keep_alive,
         fault: fault(&place, b.fault.as_deref())?,
     })
 }
@@ -163,6 +172,7 @@ fn gateway(
         policy,
         metrics_tick: g.metrics_tick_s.map(|s| Duration::from_secs(u64::from(s))),
         log_file: g.log_file.clone(),
+        keep_alive: g.keep_alive,
         fault: fault(&format!("gateway {:?}", g.name), g.fault.as_deref())?,
     })
 }
@@ -237,6 +247,11 @@ mod tests {
             ("[[backend]]\nname='a'\nlisten='nowhere'", "listen"),
             ("[[gateway]]\nname='g'\nendpoints=['x']\npolicy={algorithm='round_robin'}", "\"x\""),
             ("[[gateway]]\nname='g'\npolicy={algorithm='best'}", "best"),
+            (
+                "[[gateway]]\nname='g'\nendpoints=['1.2.3.4:5']\n\
+                 policy={algorithm='bounded_load_hash',load_factor_percent=99}",
+                "load_factor_percent",
+            ),
             ("[engine]\ndecode_slowdown_per_active = nan\n[[backend]]\nname='a'", "NaN"),
         ];
         for (text, word) in cases {

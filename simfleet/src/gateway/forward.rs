@@ -1,11 +1,17 @@
 //! Finds a backend that takes the request, trying others when one refuses.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::Gateway;
 use super::head::for_backend;
-use super::route::{InFlight, InspectedPrompt};
+use super::route::{InFlight, Inspected};
+use super::session::Client;
+use super::upstream::{open, quiet};
+use crate::config::{GatewayKeepAlive, Upstream};
 use crate::http::Request;
 use crate::policy::{Choice, Lookup};
 
@@ -27,18 +33,35 @@ pub(super) enum Connected {
     },
 }
 
+/// Sends the request to the backend that the client's connection is pinned to, else to one that the policy
+/// chooses. `keep` asks the backend to keep the connection.
 pub(super) async fn connect(
     gateway: &Gateway,
+    client: &mut Client,
     request: &Request,
-    prompt: &InspectedPrompt,
+    inspected: &Inspected,
+    keep: bool,
 ) -> Connected {
+    let bytes = for_backend(request, keep);
+    if let Some((stream, endpoint)) = client.pinned.take().filter(|(stream, _)| quiet(stream)) {
+        let load = InFlight::new(&endpoint);
+        // A write that fails shows as a connection that ends without an answer.
+        return match write(stream, &load, &bytes).await {
+            Ok(stream) => Connected::Yes { stream, load },
+            Err(_) => Connected::No { status: 502, code: "backend_unreachable" },
+        };
+    }
+    choose(gateway, inspected, &bytes).await
+}
+
+async fn choose(gateway: &Gateway, inspected: &Inspected, bytes: &[u8]) -> Connected {
     let mut tried = Vec::new();
-    while let Some((choice, load)) = gateway.router.choose(prompt, &tried) {
+    while let Some((choice, load)) = gateway.router.choose(inspected, &tried) {
         if tried.is_empty() {
             note(gateway, choice);
         }
         tried.push(choice.endpoint);
-        match send(request, &load).await {
+        match send(gateway, &load, bytes).await {
             Ok(stream) => {
                 load.endpoint().mark(true);
                 return Connected::Yes { stream, load };
@@ -57,16 +80,35 @@ pub(super) async fn connect(
     }
 }
 
-async fn send(request: &Request, load: &InFlight) -> std::io::Result<TcpStream> {
-    use std::sync::atomic::Ordering::Relaxed;
-    let endpoint = load.endpoint();
-    let mut stream = TcpStream::connect(endpoint.addr).await?;
-    stream.set_nodelay(true)?;
-    let bytes = for_backend(request);
-    endpoint.connections.fetch_add(1, Relaxed);
-    endpoint.bytes.fetch_add(bytes.len() as u64, Relaxed);
-    stream.write_all(&bytes).await?;
+async fn send(gateway: &Gateway, load: &InFlight, bytes: &[u8]) -> std::io::Result<TcpStream> {
+    let pooled = gateway.pools().then(|| load.endpoint().pool.take()).flatten();
+    let stream = match pooled {
+        Some(stream) => stream,
+        None => open(load.endpoint()).await?,
+    };
+    write(stream, load, bytes).await
+}
+
+async fn write(mut stream: TcpStream, load: &InFlight, bytes: &[u8]) -> std::io::Result<TcpStream> {
+    load.endpoint().bytes.fetch_add(bytes.len() as u64, Relaxed);
+    stream.write_all(bytes).await?;
     Ok(stream)
+}
+
+/// Keeps the backend's connection for the next request.
+pub(super) fn keep(gateway: &Gateway, client: &mut Client, stream: TcpStream, load: &InFlight) {
+    match gateway.config.keep_alive.map(|k| k.upstream) {
+        Some(Upstream::Pinned) => client.pinned = Some((stream, Arc::clone(load.shared()))),
+        Some(Upstream::Pooled) => load.endpoint().pool.put(stream),
+        None => {}
+    }
+}
+
+impl Gateway {
+    fn pools(&self) -> bool {
+        let pooled = |k: GatewayKeepAlive| k.upstream == Upstream::Pooled;
+        self.config.keep_alive.is_some_and(pooled)
+    }
 }
 
 /// The decision's traces: counters, and the mode line at the first lookup.

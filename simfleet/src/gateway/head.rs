@@ -15,8 +15,8 @@ const NOT_FORWARDED: [&str; 9] = [
     "expect",
 ];
 
-/// Head and body for the backend: every end-to-end field as it came, and one connection per request.
-pub(super) fn for_backend(request: &Request) -> Vec<u8> {
+/// Head and body for the backend: every end-to-end field as it came, and whether the connection is kept.
+pub(super) fn for_backend(request: &Request, keep: bool) -> Vec<u8> {
     let head = &request.head;
     let mut bytes = format!("{} {} HTTP/1.1\r\n", head.method, head.target).into_bytes();
     for (name, value) in head.fields.iter().filter(|(name, _)| forwarded(head, name)) {
@@ -28,7 +28,7 @@ pub(super) fn for_backend(request: &Request) -> Vec<u8> {
     if !request.body.is_empty() || head.method != "GET" {
         bytes.extend_from_slice(format!("content-length: {}\r\n", request.body.len()).as_bytes());
     }
-    bytes.extend_from_slice(b"connection: close\r\n\r\n");
+    bytes.extend_from_slice(if keep { b"\r\n" } else { &b"connection: close\r\n\r\n"[..] });
     bytes.extend_from_slice(&request.body);
     bytes
 }
@@ -50,11 +50,13 @@ mod tests {
             Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nTransfer-Encoding: chunked\r\n\r\n\
             2\r\nhi\r\n0\r\n\r\n";
         let parsed = Connection::new(&request[..]).request(&mut Vec::new()).await.unwrap();
-        let text = String::from_utf8(for_backend(&parsed)).unwrap();
+        let text = String::from_utf8(for_backend(&parsed, false)).unwrap();
         assert_eq!(
             text,
             "POST /v1/x HTTP/1.1\r\nHost: vip\r\ntraceparent: 00-a-b-00\r\n\
              content-length: 2\r\nconnection: close\r\n\r\nhi"
         );
+        let kept = String::from_utf8(for_backend(&parsed, true)).unwrap();
+        assert!(kept.ends_with("content-length: 2\r\n\r\nhi"), "{kept}");
     }
 }

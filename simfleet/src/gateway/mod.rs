@@ -9,6 +9,7 @@ mod relay;
 mod rest;
 mod route;
 mod session;
+mod upstream;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -69,8 +70,8 @@ impl Gateway {
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        sessions.spawn(session::run(Arc::clone(&self), stream));
+                    Ok((stream, peer)) => {
+                        sessions.spawn(session::run(Arc::clone(&self), stream, peer.ip()));
                     }
                     Err(e) => {
                         // Out of descriptors is the usual cause: retrying at once would only spin.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use protocol::Nanos;
+use protocol::http1::{Framing, ResponseDecoder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -26,6 +27,8 @@ const MAX_HELD: usize = 4_096;
 pub(super) enum Ended {
     /// The backend closed after an answer with this status.
     Answered(u16),
+    /// An answer with this status ended by its framing, and the backend keeps the connection.
+    Kept(u16),
     /// The backend closed before its first byte.
     NoAnswer,
     /// The backend reset the connection within the answer.
@@ -35,18 +38,20 @@ pub(super) enum Ended {
     ClientLeft(Option<u16>),
 }
 
-/// Relays until either side ends. The backend's bytes are never changed, whatever they are.
+/// Relays until either side ends, or with `end` until the answer does. The backend's bytes are never
+/// changed, whatever they are.
 pub(super) async fn relay(
     gateway: &Gateway,
     client: &mut Client,
-    mut backend: TcpStream,
+    backend: &mut TcpStream,
     endpoint: &Endpoint,
     fault: Option<GatewayFault>,
+    mut end: Option<ResponseDecoder>,
 ) -> io::Result<Ended> {
     let mut held = Held::new(fault)?;
     let mut status = None;
     let mut buffer = BytesMut::with_capacity(PIECE);
-    let reset = loop {
+    let last = loop {
         buffer.reserve(PIECE);
         tokio::select! {
             // What is due goes out before more is taken in.
@@ -58,13 +63,17 @@ pub(super) async fn relay(
                 return Ok(Ended::ClientLeft(status));
             }
             read = backend.read_buf(&mut buffer), if !held.full() => match read {
-                Ok(0) => break false,
-                Err(_) => break true,
+                Ok(0) => break Last::End,
+                Err(_) => break Last::Reset,
                 Ok(n) => {
                     endpoint.bytes.fetch_add(n as u64, Ordering::Relaxed);
                     let piece = buffer.split().freeze();
                     status.get_or_insert_with(|| status_of(&piece));
+                    let whole = ends(&mut end, &piece);
                     held.push(piece)?;
+                    if whole {
+                        break Last::Whole;
+                    }
                 }
             }
         }
@@ -73,11 +82,32 @@ pub(super) async fn relay(
         client.output.write_all(&piece).await?;
     }
     gateway.counters.relayed();
-    Ok(match (status, reset) {
-        (_, true) if status.is_some() => Ended::BackendReset,
-        (Some(status), _) => Ended::Answered(status),
+    Ok(match (status, last) {
+        (Some(status), Last::Whole) => Ended::Kept(status),
+        (Some(_), Last::Reset) => Ended::BackendReset,
+        (Some(status), Last::End) => Ended::Answered(status),
         (None, _) => Ended::NoAnswer,
     })
+}
+
+/// What stopped the reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    Whole,
+    End,
+    Reset,
+}
+
+/// True when `piece` ends the answer exactly and the connection may be kept. Bytes that break the framing
+/// or follow the end leave only the backend's close as an end.
+fn ends(end: &mut Option<ResponseDecoder>, piece: &[u8]) -> bool {
+    let Some(decoder) = end else { return false };
+    let used = decoder.feed(piece, |_| {});
+    if used < piece.len() || matches!(decoder.framing(), Framing::Invalid { .. }) {
+        *end = None;
+        return false;
+    }
+    decoder.keep_alive()
 }
 
 /// The status in a response's first piece; 0 where that is not one.

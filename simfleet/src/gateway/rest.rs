@@ -45,11 +45,13 @@ fn ticking_page(gateway: &Arc<Gateway>, period: Duration) -> Arc<RwLock<String>>
     page
 }
 
-/// LoxiLB's number of the algorithm: 0 round robin, 4 least connections. A prefix-routing rule names
-/// in `sel` what it falls back to.
+/// LoxiLB's number of the algorithm: 0 round robin, 1 hash, 4 least connections, 8 consistent hash with
+/// bounded load. A prefix-routing rule names in `sel` what it falls back to.
 pub(super) fn sel(algorithm: Algorithm) -> u8 {
     match algorithm {
         Algorithm::RoundRobin => 0,
+        Algorithm::ConsistentHash => 1,
+        Algorithm::BoundedLoadHash => 8,
         Algorithm::LeastConnections | Algorithm::CacheAware => 4,
     }
 }

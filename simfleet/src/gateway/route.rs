@@ -1,14 +1,15 @@
 //! Chooses endpoints, and keeps what choosing needs: requests in flight and who is down.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::upstream::Pool;
 use crate::blocks::Tokenizer;
 use crate::config::PolicyConfig;
 use crate::openai::CompletionRequest;
-use crate::policy::{Choice, EndpointLoad, Policy, Prompt, build};
+use crate::policy::{Choice, EndpointLoad, Policy, Prompt, RequestView, build};
 
 /// How long an endpoint that refused a connection is left out.
 const DOWN_FOR: Duration = Duration::from_secs(2);
@@ -22,6 +23,8 @@ pub(super) struct Endpoint {
     /// Bytes sent to it and received from it.
     pub(super) bytes: AtomicU64,
     down_since: Mutex<Option<Instant>>,
+    /// Kept connections.
+    pub(super) pool: Pool,
 }
 
 /// One request's share of an endpoint's load; ends when dropped.
@@ -42,6 +45,7 @@ impl Endpoint {
             connections: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             down_since: Mutex::new(None),
+            pool: Pool::default(),
         })
     }
 
@@ -60,12 +64,16 @@ impl Endpoint {
 }
 
 impl InFlight {
-    fn new(endpoint: &Arc<Endpoint>) -> Self {
+    pub(super) fn new(endpoint: &Arc<Endpoint>) -> Self {
         endpoint.in_flight.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(endpoint))
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.0
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Endpoint> {
         &self.0
     }
 }
@@ -88,7 +96,7 @@ impl Router {
     /// Chooses an endpoint that is up and not in `tried`, and counts the request as in flight there.
     pub(super) fn choose(
         &self,
-        prompt: &InspectedPrompt,
+        request: &Inspected,
         tried: &[usize],
     ) -> Option<(Choice, InFlight)> {
         // The lock spans choice and count: two requests must not both see the same idle endpoint.
@@ -98,7 +106,7 @@ impl Router {
             usable: e.up() && !tried.contains(&i),
         };
         let loads: Vec<_> = self.endpoints.iter().enumerate().map(load).collect();
-        let choice = policy.choose(prompt.as_prompt(), &loads)?;
+        let choice = policy.choose(request.view(), &loads)?;
         let endpoint = self.endpoints.get(choice.endpoint)?;
         Some((choice, InFlight::new(endpoint)))
     }
@@ -116,6 +124,23 @@ impl Router {
 
     fn policy(&self) -> MutexGuard<'_, Box<dyn Policy>> {
         self.policy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The owned form of [`RequestView`].
+pub(super) struct Inspected {
+    pub(super) prompt: InspectedPrompt,
+    pub(super) session: Option<String>,
+    pub(super) source: IpAddr,
+}
+
+impl Inspected {
+    fn view(&self) -> RequestView<'_> {
+        RequestView {
+            prompt: self.prompt.as_prompt(),
+            session: self.session.as_deref(),
+            source: self.source,
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Reads requests from a client's socket.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 /// Largest request head in bytes.
 const MAX_HEAD: usize = 64 * 1024;
@@ -105,6 +107,18 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             (false, Some(length)) => self.exactly(length_of(length)?).await?,
         };
         Ok(Request { head, body, chunked })
+    }
+
+    /// Waits for the first byte of a request; false when the client has gone or `limit` passes before it.
+    pub(crate) async fn begins(&mut self, limit: Option<Duration>) -> bool {
+        if !self.ahead.is_empty() {
+            return true;
+        }
+        let first = self.input.read_buf(&mut self.ahead);
+        match limit {
+            None => matches!(first.await, Ok(n) if n > 0),
+            Some(limit) => matches!(timeout(limit, first).await, Ok(Ok(n)) if n > 0),
+        }
     }
 
     /// Returns when the client has closed or reset its side; what it sends meanwhile is kept.

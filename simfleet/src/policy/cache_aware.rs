@@ -3,7 +3,7 @@
 //! The prediction is learned from what was routed where: per endpoint, the least recently used blocks.
 
 use super::least_connections::LeastConnections;
-use super::{Choice, EndpointLoad, Lookup, MissReason, Policy, Prompt};
+use super::{Choice, EndpointLoad, Lookup, MissReason, Policy, Prompt, RequestView};
 use crate::blocks::BlockHash;
 use crate::cache::PrefixCache;
 use crate::config::PolicyConfig;
@@ -61,8 +61,8 @@ impl CacheAware {
 }
 
 impl Policy for CacheAware {
-    fn choose(&mut self, prompt: Prompt<'_>, endpoints: &[EndpointLoad]) -> Option<Choice> {
-        let (blocks, found) = match prompt {
+    fn choose(&mut self, request: RequestView<'_>, endpoints: &[EndpointLoad]) -> Option<Choice> {
+        let (blocks, found) = match request.prompt {
             Prompt::None => {
                 let endpoint = self.fallback.pick(endpoints)?;
                 return Some(Choice { endpoint, lookup: Lookup::NotAsked });

@@ -1,6 +1,6 @@
 //! The endpoint with the fewest requests in flight.
 
-use super::{Choice, EndpointLoad, Lookup, Policy, Prompt};
+use super::{Choice, EndpointLoad, Lookup, Policy, RequestView};
 
 /// Takes the least loaded usable endpoint; equal ones in turn.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl LeastConnections {
 }
 
 impl Policy for LeastConnections {
-    fn choose(&mut self, _: Prompt<'_>, endpoints: &[EndpointLoad]) -> Option<Choice> {
+    fn choose(&mut self, _: RequestView<'_>, endpoints: &[EndpointLoad]) -> Option<Choice> {
         let endpoint = self.pick(endpoints)?;
         Some(Choice { endpoint, lookup: Lookup::NotAsked })
     }

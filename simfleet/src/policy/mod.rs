@@ -1,13 +1,18 @@
 //! Routing policies: one file per algorithm, without I/O.
 
 mod cache_aware;
+mod hash_ring;
 mod least_connections;
+mod ring;
 mod round_robin;
+
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::blocks::BlockHash;
 use crate::config::{Algorithm, PolicyConfig};
 
 pub use cache_aware::CacheAware;
+pub use hash_ring::HashRing;
 pub use least_connections::LeastConnections;
 pub use round_robin::RoundRobin;
 
@@ -21,6 +26,24 @@ pub struct EndpointLoad {
 }
 
 /// What a policy may know of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestView<'a> {
+    /// Its prompt.
+    pub prompt: Prompt<'a>,
+    /// The conversation that its header fields name, if any.
+    pub session: Option<&'a str>,
+    /// The client's address.
+    pub source: IpAddr,
+}
+
+impl<'a> From<Prompt<'a>> for RequestView<'a> {
+    /// A request of this prompt, of no conversation and from the loopback address.
+    fn from(prompt: Prompt<'a>) -> Self {
+        Self { prompt, session: None, source: IpAddr::V4(Ipv4Addr::LOCALHOST) }
+    }
+}
+
+/// What a policy may know of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompt<'a> {
     /// Not a completion request.
@@ -84,7 +107,7 @@ impl MissReason {
 /// Chooses an endpoint for each request.
 pub trait Policy: Send {
     /// An endpoint that is usable, or `None` when there is none.
-    fn choose(&mut self, prompt: Prompt<'_>, endpoints: &[EndpointLoad]) -> Option<Choice>;
+    fn choose(&mut self, request: RequestView<'_>, endpoints: &[EndpointLoad]) -> Option<Choice>;
 
     /// Blocks remembered per endpoint, by policies that remember any.
     fn index_blocks(&self) -> Vec<usize> {
@@ -99,6 +122,9 @@ pub fn build(config: &PolicyConfig, endpoints: usize) -> Box<dyn Policy> {
         _ if config.silent_fallback => Box::new(RoundRobin::falling_back()),
         Algorithm::RoundRobin => Box::new(RoundRobin::new()),
         Algorithm::LeastConnections => Box::new(LeastConnections::default()),
+        Algorithm::ConsistentHash | Algorithm::BoundedLoadHash => {
+            Box::new(HashRing::new(config, endpoints))
+        }
         Algorithm::CacheAware => Box::new(CacheAware::new(config, endpoints)),
     }
 }
@@ -125,7 +151,7 @@ mod tests {
     fn round_robin_takes_turns_and_skips_what_is_down() {
         let mut p = policy(Algorithm::RoundRobin);
         let mut loads = idle(3);
-        let mut next = |l: &[EndpointLoad]| p.choose(Prompt::None, l).map(|c| c.endpoint);
+        let mut next = |l: &[EndpointLoad]| p.choose(Prompt::None.into(), l).map(|c| c.endpoint);
         assert_eq!([next(&loads), next(&loads), next(&loads)], [Some(0), Some(1), Some(2)]);
         loads[0].usable = false;
         assert_eq!([next(&loads), next(&loads), next(&loads)], [Some(1), Some(2), Some(1)]);
@@ -139,7 +165,7 @@ mod tests {
         loads[0].in_flight = 2;
         loads[1].in_flight = 1;
         loads[2].in_flight = 2;
-        let got = policy(Algorithm::LeastConnections).choose(Prompt::None, &loads);
+        let got = policy(Algorithm::LeastConnections).choose(Prompt::None.into(), &loads);
         assert_eq!(got, Some(Choice { endpoint: 1, lookup: Lookup::NotAsked }));
     }
 
@@ -148,14 +174,14 @@ mod tests {
         let mut p = policy(Algorithm::CacheAware);
         let (short, long) = (blocks("aabb"), blocks("aabbccdd"));
         let mut loads = idle(3);
-        let first = p.choose(Prompt::Blocks(&short), &loads).unwrap();
+        let first = p.choose(Prompt::Blocks(&short).into(), &loads).unwrap();
         assert_eq!(first.lookup, Lookup::Miss(MissReason::NoWorker));
-        let second = p.choose(Prompt::Blocks(&long), &loads).unwrap();
+        let second = p.choose(Prompt::Blocks(&long).into(), &loads).unwrap();
         assert_eq!(second, Choice { endpoint: first.endpoint, lookup: Lookup::Hit });
         loads[first.endpoint].in_flight = 3;
-        assert_eq!(p.choose(Prompt::Blocks(&long), &loads).unwrap().lookup, Lookup::Hit);
+        assert_eq!(p.choose(Prompt::Blocks(&long).into(), &loads).unwrap().lookup, Lookup::Hit);
         loads[first.endpoint].in_flight = 4;
-        let third = p.choose(Prompt::Blocks(&long), &loads).unwrap();
+        let third = p.choose(Prompt::Blocks(&long).into(), &loads).unwrap();
         assert_ne!(third.endpoint, first.endpoint);
         assert_eq!(third.lookup, Lookup::Miss(MissReason::Excluded));
     }
@@ -163,7 +189,7 @@ mod tests {
     #[test]
     fn cache_aware_says_why_it_did_not_look_up() {
         let mut p = policy(Algorithm::CacheAware);
-        let mut lookup = |prompt| p.choose(prompt, &idle(3)).unwrap().lookup;
+        let mut lookup = |prompt: Prompt<'_>| p.choose(prompt.into(), &idle(3)).unwrap().lookup;
         assert_eq!(lookup(Prompt::None), Lookup::NotAsked);
         assert_eq!(lookup(Prompt::Unread), Lookup::Miss(MissReason::TextEmpty));
         assert_eq!(lookup(Prompt::Blocks(&[])), Lookup::Miss(MissReason::Hashes));
@@ -176,7 +202,7 @@ mod tests {
         let mut p = build(&config, 3);
         let same = blocks("aabb");
         let got: Vec<_> =
-            (0..3).map(|_| p.choose(Prompt::Blocks(&same), &idle(3)).unwrap()).collect();
+            (0..3).map(|_| p.choose(Prompt::Blocks(&same).into(), &idle(3)).unwrap()).collect();
         assert_eq!(got.iter().map(|c| c.endpoint).collect::<Vec<_>>(), [0, 1, 2]);
         assert!(got.iter().all(|c| c.lookup == Lookup::Miss(MissReason::NoWorker)));
     }

@@ -1,6 +1,6 @@
 //! Every endpoint in turn.
 
-use super::{Choice, EndpointLoad, Lookup, MissReason, Policy, Prompt};
+use super::{Choice, EndpointLoad, Lookup, MissReason, Policy, Prompt, RequestView};
 
 /// Takes usable endpoints in order, one per request.
 #[derive(Debug, Default)]
@@ -35,11 +35,11 @@ impl RoundRobin {
 }
 
 impl Policy for RoundRobin {
-    fn choose(&mut self, prompt: Prompt<'_>, endpoints: &[EndpointLoad]) -> Option<Choice> {
+    fn choose(&mut self, request: RequestView<'_>, endpoints: &[EndpointLoad]) -> Option<Choice> {
         let n = endpoints.len();
         let turns = (0..n).map(|step| (self.next + step) % n);
         let endpoint = turns.into_iter().find(|i| endpoints.get(*i).is_some_and(|e| e.usable))?;
         self.next = (endpoint + 1) % n;
-        Some(Choice { endpoint, lookup: self.lookup(prompt) })
+        Some(Choice { endpoint, lookup: self.lookup(request.prompt) })
     }
 }

@@ -78,6 +78,55 @@ pub async fn call(addr: SocketAddr, request: &[u8]) -> Reply {
     Reply { sent, record: timeline.into_record(), text }
 }
 
+/// A connection that is kept from one request to the next.
+pub struct Line {
+    pub stream: TcpStream,
+    ahead: Vec<u8>,
+}
+
+impl Line {
+    pub async fn connect(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).await.expect("connect");
+        stream.set_nodelay(true).expect("nodelay");
+        Self { stream, ahead: Vec::new() }
+    }
+
+    /// Sends a request and reads its answer.
+    pub async fn ask(&mut self, request: &[u8]) -> TimelineRecord {
+        self.stream.write_all(request).await.expect("send");
+        self.answer().await
+    }
+
+    /// Reads one answer, by its framing; what follows it is kept.
+    pub async fn answer(&mut self) -> TimelineRecord {
+        let mut timeline = ResponseTimeline::new(Method::Post);
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let now = monotonic_now().expect("clock");
+            let used = timeline.feed(&self.ahead, now).consumed;
+            self.ahead.drain(..used);
+            if timeline.is_complete() {
+                return timeline.into_record();
+            }
+            match self.stream.read(&mut buffer).await {
+                Ok(n) if n > 0 => self.ahead.extend_from_slice(&buffer[..n]),
+                other => {
+                    let close = if other.is_ok() { Close::Eof } else { Close::Reset };
+                    timeline.close(close, now);
+                    return timeline.into_record();
+                }
+            }
+        }
+    }
+
+    /// Whether the peer closes without another byte, within 20 s.
+    pub async fn ended(&mut self) -> bool {
+        let limit = std::time::Duration::from_secs(20);
+        let read = tokio::time::timeout(limit, self.stream.read(&mut [0; 1])).await;
+        self.ahead.is_empty() && !matches!(read.expect("an end"), Ok(n) if n > 0)
+    }
+}
+
 /// The body of a page.
 pub async fn page(addr: SocketAddr, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nhost: sim\r\nconnection: close\r\n\r\n");

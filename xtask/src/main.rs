@@ -34,6 +34,8 @@ enum Command {
     Kernels(cmd::kernels::Args),
     /// What the product costs and whether it loses anything.
     Bench(cmd::bench::Args),
+    /// Every decoder of foreign bytes under libFuzzer.
+    Fuzz(cmd::fuzz::Args),
     /// Minutes of connection churn: the agent must not grow.
     Soak(cmd::bench::SoakArgs),
 }
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Dist(args) => cmd::dist::run(&args),
         Command::Kernels(args) => cmd::kernels::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Fuzz(args) => cmd::fuzz::run(&args),
         Command::Soak(args) => cmd::bench::soak(&args),
     };
     match outcome {

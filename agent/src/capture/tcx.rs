@@ -11,6 +11,8 @@ mod record;
 mod ring;
 mod tracefs;
 
+pub use record::parse as parse_record;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 pub use namespaces::preflight;
 pub use tables::{NamespaceView, NetlinkTables};
+pub use wire::dumped_sockets;
 
 /// What inet_diag can tell about a connection's path (`struct tcp_info`, `include/uapi/linux/tcp.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

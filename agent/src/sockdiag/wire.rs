@@ -110,6 +110,16 @@ fn aligned(len: usize) -> usize {
     len.saturating_add(3) & !3
 }
 
+/// How many sockets one datagram that answers request `sequence` describes.
+///
+/// # Errors
+/// [`DiagError::Malformed`].
+pub fn dumped_sockets(datagram: &[u8], sequence: u32) -> Result<usize, DiagError> {
+    let mut dump = Dump::default();
+    messages(datagram, sequence, &mut dump)?;
+    Ok(dump.sockets.len())
+}
+
 /// Reads the messages of one datagram that answer request `sequence`.
 pub(super) fn messages(
     mut datagram: &[u8],

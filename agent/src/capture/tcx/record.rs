@@ -32,7 +32,7 @@ fn stamp(record: &[u8]) -> Option<Nanos> {
 }
 
 /// Parses one record; `None` when it is of no known kind or shorter than it says.
-pub(super) fn parse(record: &[u8]) -> Option<CaptureEvent<'_>> {
+pub fn parse(record: &[u8]) -> Option<CaptureEvent<'_>> {
     match *record.first()? {
         KIND_SEGMENT => segment(record).map(CaptureEvent::Segment),
         KIND_SOCKET => socket(record).map(CaptureEvent::Socket),

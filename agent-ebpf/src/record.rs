@@ -2,6 +2,8 @@
 
 use core::mem::{offset_of, size_of};
 
+use crate::endpoint::Address;
+
 /// First byte of a [`SegmentHeader`].
 pub const KIND_SEGMENT: u8 = 1;
 /// First byte of a [`SocketRecord`].
@@ -34,10 +36,10 @@ pub struct SegmentHeader {
     pub stamp_ns: u64,
     /// Number of this record among the segment records that its CPU tried to write, from 0.
     pub attempt: u64,
-    /// Source address; IPv4 as IPv4-mapped IPv6 (RFC 4291, section 2.5.5.2).
-    pub source: [u8; 16],
-    /// Destination address, in the same form.
-    pub destination: [u8; 16],
+    /// Source address.
+    pub source: Address,
+    /// Destination address.
+    pub destination: Address,
     /// Source port, host byte order.
     pub source_port: u16,
     /// Destination port, host byte order.
@@ -79,10 +81,10 @@ pub struct SocketRecord {
     pub stamp_ns: u64,
     /// Number of this record among the socket records that its CPU tried to write, from 0.
     pub attempt: u64,
-    /// Local address; IPv4 as IPv4-mapped IPv6.
-    pub local: [u8; 16],
-    /// Remote address, in the same form.
-    pub remote: [u8; 16],
+    /// Local address.
+    pub local: Address,
+    /// Remote address.
+    pub remote: Address,
     /// Local port, host byte order; 0 before a connecting socket has one.
     pub local_port: u16,
     /// Remote port, host byte order.

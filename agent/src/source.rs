@@ -21,6 +21,21 @@ pub trait LiveSource: CaptureSource {
         0
     }
 
+    /// Retransmissions for which the kernel left the program out.
+    fn missed_retransmits(&self) -> u64 {
+        0
+    }
+
+    /// Copies so many bytes of each request from now on, head included. Needs no privilege. A source
+    /// that copies everything has nothing to do.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write the option.
+    fn set_request_bytes(&mut self, bytes: u32) -> Result<(), CaptureError> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// Server-side connections entered minus those left since the attachment, per endpoint, as the
     /// kernel itself has counted: right even when records found no room. `None` where the source has
     /// no such gauge.
@@ -56,6 +71,14 @@ impl LiveSource for TcxSource {
 
     fn missed_transitions(&self) -> u64 {
         Self::missed_transitions(self).unwrap_or(0)
+    }
+
+    fn missed_retransmits(&self) -> u64 {
+        Self::missed_retransmits(self).unwrap_or(0)
+    }
+
+    fn set_request_bytes(&mut self, bytes: u32) -> Result<(), CaptureError> {
+        Self::set_request_bytes(self, bytes)
     }
 
     fn connection_changes(&self) -> Option<Vec<(SocketAddr, i64)>> {

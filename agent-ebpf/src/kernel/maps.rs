@@ -2,7 +2,10 @@
 
 use agent_ebpf::{
     counters::{InterfaceCounters, PacketCounters, SocketCounters},
-    endpoint::{EndpointKey, FlowKey, INTERFACE_TABLE, MAX_BUDGET_FLOWS, MAX_ENDPOINTS},
+    endpoint::{
+        EndpointKey, FlowKey, INTERFACE_TABLE, MAX_BUDGET_FLOWS, MAX_ENDPOINTS, Options, PortSet,
+        RequestBudget,
+    },
 };
 use aya_ebpf::{
     Global,
@@ -12,9 +15,6 @@ use aya_ebpf::{
 
 use super::emit::Scratch;
 
-/// Request bytes copied per request (head and prefix).
-#[unsafe(no_mangle)]
-pub(super) static REQUEST_BUDGET: Global<u32> = Global::new(64 * 1024);
 /// Not 0: say in the kernel log ring what was decided. A frozen constant, so that the verifier
 /// removes the code when it is off.
 #[unsafe(no_mangle)]
@@ -30,9 +30,12 @@ pub(super) static INTERFACE_FACTOR: Global<u32> = Global::new(1);
 /// Every record. User space sets the size before loading.
 #[map]
 pub(super) static RECORDS: RingBuf = RingBuf::with_byte_size(16 * 1024 * 1024, 0);
-/// 1 for each port of an endpoint: one array read turns a foreign packet away, before any hash.
+/// Ports of endpoints: one read turns a foreign packet away, before any hash.
 #[map]
-pub(super) static PORTS: Array<u32> = Array::with_max_entries(65_536, 0);
+pub(super) static PORTS: Array<PortSet> = Array::with_max_entries(1, 0);
+/// What user space may change while the programs run.
+#[map]
+pub(super) static OPTIONS: Array<Options> = Array::with_max_entries(1, 0);
 /// Endpoint to its slot in `CONNECTIONS`.
 #[map]
 pub(super) static ENDPOINTS: HashMap<EndpointKey, u32> =
@@ -40,9 +43,9 @@ pub(super) static ENDPOINTS: HashMap<EndpointKey, u32> =
 /// Server-side connections per endpoint slot: those entered minus those left.
 #[map]
 pub(super) static CONNECTIONS: Array<i64> = Array::with_max_entries(MAX_ENDPOINTS, 0);
-/// Request bytes copied since the endpoint last sent payload.
+/// Request bytes copied since the endpoint last answered.
 #[map]
-pub(super) static BUDGETS: LruHashMap<FlowKey, u32> =
+pub(super) static BUDGETS: LruHashMap<FlowKey, RequestBudget> =
     LruHashMap::with_max_entries(MAX_BUDGET_FLOWS, 0);
 /// Counters of the packet programs.
 #[map]

@@ -5,6 +5,7 @@ mod bytes;
 mod emit;
 mod maps;
 mod packet;
+mod ports;
 mod retransmits;
 mod segment;
 mod sockets;
@@ -14,17 +15,11 @@ use aya_ebpf::{
     programs::{SkBuffContext, TcContext, TracePointContext},
 };
 
-use bytes::{Datagram, Frame};
 use segment::Direction;
 
 /// `TCX_NEXT`: the packet goes on to whatever else is attached. Any other value would take it away
 /// from the datapath that is being measured.
 const TCX_NEXT: i32 = -1;
-
-/// Bytes before the IP header on Ethernet and loopback (RFC 894).
-const ETHERNET_HEADER: u32 = 14;
-/// Devices without a link-layer header, such as tun.
-const NO_HEADER: u32 = 0;
 
 /// Bytes of the packet that the socket keeps: none, so that nothing is queued and the packet goes on
 /// untouched.
@@ -34,25 +29,25 @@ const PACKET_OUTGOING: u32 = 4;
 
 #[classifier]
 fn ingress_ethernet(ctx: TcContext) -> i32 {
-    segment::capture(&ctx, Direction::Ingress, || Frame::new(&ctx, ETHERNET_HEADER));
+    segment::capture(&ctx, Direction::Ingress, segment::ethernet(&ctx));
     TCX_NEXT
 }
 
 #[classifier]
 fn egress_ethernet(ctx: TcContext) -> i32 {
-    segment::capture(&ctx, Direction::Egress, || Frame::new(&ctx, ETHERNET_HEADER));
+    segment::capture(&ctx, Direction::Egress, segment::ethernet(&ctx));
     TCX_NEXT
 }
 
 #[classifier]
 fn ingress_ip(ctx: TcContext) -> i32 {
-    segment::capture(&ctx, Direction::Ingress, || Frame::new(&ctx, NO_HEADER));
+    segment::capture(&ctx, Direction::Ingress, segment::bare(&ctx));
     TCX_NEXT
 }
 
 #[classifier]
 fn egress_ip(ctx: TcContext) -> i32 {
-    segment::capture(&ctx, Direction::Egress, || Frame::new(&ctx, NO_HEADER));
+    segment::capture(&ctx, Direction::Egress, segment::bare(&ctx));
     TCX_NEXT
 }
 
@@ -61,7 +56,7 @@ fn packet_socket(ctx: SkBuffContext) -> i64 {
     // SAFETY: the kernel hands the program a valid context.
     let sent = unsafe { (*ctx.skb.skb).pkt_type } == PACKET_OUTGOING;
     let direction = if sent { Direction::Egress } else { Direction::Ingress };
-    segment::capture(&ctx, direction, || Datagram::new(&ctx));
+    segment::capture(&ctx, direction, segment::datagram(&ctx));
     KEEP_NOTHING
 }
 

@@ -17,7 +17,7 @@ use aya_log_ebpf::info;
 
 use super::{
     budget,
-    bytes::IpBytes,
+    bytes::{self, ETHERNET_HEADER},
     emit::{Emitter, wakeup},
     maps::{ENDPOINTS, INTERFACE_FACTOR, INTERFACES, KERNEL_LOG, PACKET_COUNTERS, SCRATCH},
     packet::{self, FIN, Other, Packet, RST, SYN},
@@ -30,18 +30,14 @@ pub(super) enum Direction {
     Egress,
 }
 
-/// Looks at one packet, which `open` finds the IP header of.
+/// Counts a packet and looks at it, if it was read as a segment.
 #[inline(always)]
-pub(super) fn capture<C: EbpfContext, I: IpBytes>(
-    ctx: &C,
-    direction: Direction,
-    open: impl FnOnce() -> Result<I, Other>,
-) {
-    let skb = ctx.as_ptr().cast::<__sk_buff>();
+pub(super) fn capture(ctx: &impl EbpfContext, direction: Direction, read: Result<Packet, Other>) {
+    let skb = skb(ctx);
     // SAFETY: the kernel hands the program a valid context.
     let (ifindex, segments) = unsafe { ((*skb).ifindex, (*skb).gso_segs) };
     count_interface(ifindex, segments, direction);
-    match open().and_then(|ip| packet::parse(&ip)) {
+    match read {
         Ok(packet) => {
             if let Some(counters) = counters() {
                 endpoint_packet(ctx, ifindex, &packet, counters);
@@ -54,6 +50,38 @@ pub(super) fn capture<C: EbpfContext, I: IpBytes>(
         }
         Err(Other::Foreign) => {}
     }
+}
+
+#[inline(always)]
+fn skb(ctx: &impl EbpfContext) -> *mut __sk_buff {
+    ctx.as_ptr().cast()
+}
+
+/// Reads an Ethernet frame at a TCX hook.
+#[inline(always)]
+pub(super) fn ethernet(ctx: &impl EbpfContext) -> Result<Packet, Other> {
+    let skb = skb(ctx);
+    match bytes::direct::<ETHERNET_HEADER>(skb) {
+        Some(ip) => packet::parse(&ip?),
+        None => packet::parse(&bytes::frame(skb)?),
+    }
+}
+
+/// Reads a packet of a device without link-layer header at a TCX hook.
+#[inline(always)]
+pub(super) fn bare(ctx: &impl EbpfContext) -> Result<Packet, Other> {
+    let skb = skb(ctx);
+    match bytes::direct::<0>(skb) {
+        Some(ip) => packet::parse(&ip?),
+        None => packet::parse(&bytes::bare(skb)?),
+    }
+}
+
+/// Reads a packet at a packet socket.
+#[inline(always)]
+pub(super) fn datagram(ctx: &impl EbpfContext) -> Result<Packet, Other> {
+    let skb = skb(ctx);
+    packet::parse(&bytes::datagram(skb)?)
 }
 
 #[inline(always)]
@@ -84,10 +112,10 @@ fn endpoint_packet<C: EbpfContext>(
     packet: &Packet,
     counters: &mut PacketCounters,
 ) {
-    let source = EndpointKey { address: packet.source, port: packet.source_port, reserved: 0 };
-    let destination =
-        EndpointKey { address: packet.destination, port: packet.destination_port, reserved: 0 };
-    let from_endpoint = ENDPOINTS.get_ptr(source).is_some();
+    let source = EndpointKey::new(packet.source, packet.source_port);
+    let destination = EndpointKey::new(packet.destination, packet.destination_port);
+    // Of the two ports mostly one is an endpoint's: the other address need not be looked up.
+    let from_endpoint = packet.from_endpoint_port && ENDPOINTS.get_ptr(source).is_some();
     if !from_endpoint && ENDPOINTS.get_ptr(destination).is_none() {
         return;
     }
@@ -104,18 +132,12 @@ fn endpoint_packet<C: EbpfContext>(
         );
     }
     let copied = if from_endpoint {
-        budget::response(
-            &FlowKey { endpoint: source, peer: destination, ifindex },
-            packet.payload_len,
-        )
+        packet.payload_len
     } else {
-        let key = FlowKey { endpoint: destination, peer: source, ifindex };
-        if control & SYN != 0 {
-            budget::rearm(&key);
-        }
-        budget::request(&key, packet.payload_len)
+        let key = FlowKey { endpoint: destination, peer: source, ifindex, reserved: 0 };
+        budget::request(&key, packet.ack, packet.payload_len)
     };
-    emit(ctx.as_ptr().cast(), ifindex, packet, from_endpoint, copied, counters);
+    emit(skb(ctx), ifindex, packet, from_endpoint, copied, counters);
 }
 
 #[inline(always)]

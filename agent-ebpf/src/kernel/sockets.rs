@@ -4,7 +4,7 @@ use core::arch::asm;
 
 use agent_ebpf::{
     counters::{SOCKETS_ATTEMPTED, SOCKETS_FAILED},
-    endpoint::EndpointKey,
+    endpoint::{Address, EndpointKey},
     record::{KIND_SOCKET, SocketRecord},
     tracepoint::socket_state::{
         DESTINATION_ADDRESS, DESTINATION_PORT, NEW_STATE, OLD_STATE, PROTOCOL, SOURCE_ADDRESS,
@@ -19,7 +19,8 @@ use aya_ebpf::{
 use aya_log_ebpf::info;
 
 use super::emit::wakeup;
-use super::maps::{CONNECTIONS, ENDPOINTS, KERNEL_LOG, PORTS, RECORDS, SOCKET_COUNTERS};
+use super::maps::{CONNECTIONS, ENDPOINTS, KERNEL_LOG, RECORDS, SOCKET_COUNTERS};
+use super::ports::is_endpoint_port;
 
 const PROTOCOL_TCP: u16 = 6;
 
@@ -36,23 +37,61 @@ pub(super) fn field<T: Copy>(ctx: &TracePointContext, offset: usize) -> T {
     unsafe { ctx.as_ptr().add(offset).cast::<T>().read_volatile() }
 }
 
-#[inline(always)]
-fn address(ctx: &TracePointContext, offset: usize) -> [u8; 16] {
-    let high = field::<u64>(ctx, offset).to_ne_bytes();
-    let low = field::<u64>(ctx, offset + 8).to_ne_bytes();
-    let mut bytes = [0; 16];
-    let mut index = 0;
-    while index < 8 {
-        bytes[index] = high[index];
-        bytes[index + 8] = low[index];
-        index += 1;
-    }
-    bytes
+/// The two ends of a tracepoint's socket, of which one is a configured endpoint.
+pub(super) struct Ends {
+    pub(super) local: EndpointKey,
+    pub(super) remote: EndpointKey,
+    /// Connection slot of the local end, if that is the endpoint.
+    pub(super) slot: Option<*const u32>,
 }
 
+impl Ends {
+    /// Looks up whether one of the addresses is an endpoint's; they are read only if a port is one.
+    #[inline(always)]
+    pub(super) fn of_endpoint(
+        local_port: u16,
+        remote_port: u16,
+        addresses: impl FnOnce() -> Option<(Address, Address)>,
+    ) -> Option<Self> {
+        if !is_endpoint_port(local_port) && !is_endpoint_port(remote_port) {
+            return None;
+        }
+        let (local, remote) = addresses()?;
+        let local = EndpointKey::new(local, local_port);
+        let remote = EndpointKey::new(remote, remote_port);
+        let slot = ENDPOINTS.get_ptr(local);
+        if slot.is_none() && ENDPOINTS.get_ptr(remote).is_none() {
+            return None;
+        }
+        Some(Self { local, remote, slot })
+    }
+
+    /// A record about this socket, stamped now.
+    #[inline(always)]
+    pub(super) fn record(&self, kind: u8, old_state: u8, new_state: u8) -> SocketRecord {
+        SocketRecord {
+            kind,
+            old_state,
+            new_state,
+            at_endpoint: u8::from(self.slot.is_some()),
+            // SAFETY: the helper has no preconditions.
+            cpu: unsafe { bpf_get_smp_processor_id() },
+            // SAFETY: the helper has no preconditions.
+            stamp_ns: unsafe { bpf_ktime_get_ns() },
+            attempt: 0,
+            local: self.local.address,
+            remote: self.remote.address,
+            local_port: self.local.port,
+            remote_port: self.remote.port,
+            reserved: 0,
+        }
+    }
+}
+
+/// An address at a multiple of 8.
 #[inline(always)]
-pub(super) fn is_endpoint_port(port: u16) -> bool {
-    PORTS.get(u32::from(port)).is_some_and(|marked| *marked != 0)
+fn address(ctx: &TracePointContext, offset: usize) -> Address {
+    [field(ctx, offset), field(ctx, offset + 8)]
 }
 
 #[inline(always)]
@@ -65,36 +104,16 @@ fn is_connected(state: u8) -> bool {
 pub(super) fn transition(ctx: &TracePointContext) {
     let local_port = field::<u16>(ctx, SOURCE_PORT.offset);
     let remote_port = field::<u16>(ctx, DESTINATION_PORT.offset);
-    if !is_endpoint_port(local_port) && !is_endpoint_port(remote_port) {
-        return;
-    }
-    if field::<u16>(ctx, PROTOCOL.offset) != PROTOCOL_TCP {
-        return;
-    }
-    let local = address(ctx, SOURCE_ADDRESS.offset);
-    let remote = address(ctx, DESTINATION_ADDRESS.offset);
-    let slot = ENDPOINTS.get_ptr(EndpointKey { address: local, port: local_port, reserved: 0 });
-    let peer = EndpointKey { address: remote, port: remote_port, reserved: 0 };
-    if slot.is_none() && ENDPOINTS.get_ptr(peer).is_none() {
-        return;
-    }
-    let record = SocketRecord {
-        kind: KIND_SOCKET,
-        old_state: field::<i32>(ctx, OLD_STATE.offset) as u8,
-        new_state: field::<i32>(ctx, NEW_STATE.offset) as u8,
-        at_endpoint: u8::from(slot.is_some()),
-        // SAFETY: the helper has no preconditions.
-        cpu: unsafe { bpf_get_smp_processor_id() },
-        // SAFETY: the helper has no preconditions.
-        stamp_ns: unsafe { bpf_ktime_get_ns() },
-        attempt: 0,
-        local,
-        remote,
-        local_port,
-        remote_port,
-        reserved: 0,
-    };
-    if let Some(slot) = slot {
+    let ends = Ends::of_endpoint(local_port, remote_port, || {
+        let is_tcp = field::<u16>(ctx, PROTOCOL.offset) == PROTOCOL_TCP;
+        is_tcp.then(|| {
+            (address(ctx, SOURCE_ADDRESS.offset), address(ctx, DESTINATION_ADDRESS.offset))
+        })
+    });
+    let Some(ends) = ends else { return };
+    let state = |offset| field::<i32>(ctx, offset) as u8;
+    let record = ends.record(KIND_SOCKET, state(OLD_STATE.offset), state(NEW_STATE.offset));
+    if let Some(slot) = ends.slot {
         // SAFETY: the value of a preallocated map is valid memory of this type.
         count_connection(unsafe { *slot }, &record);
     }

@@ -126,6 +126,7 @@ impl TcxSource {
         let factor = load::spread(&mut interfaces)?;
         let mut bpf = load::load(config, factor)?;
         let maps = load::take_maps(&mut bpf)?;
+        load::set_request_bytes(&mut bpf, config.request_budget)?;
         load::fill_endpoints(&mut bpf, &endpoints)?;
         let log = config.kernel_log.then(|| EbpfLogger::init(&mut bpf)).transpose();
         let log = log.map_err(|error| program_error("opening the kernel log", &error))?;
@@ -180,6 +181,14 @@ impl TcxSource {
             .collect()
     }
 
+    /// Copies so many bytes of each request from now on; needs no privilege.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write the option.
+    pub fn set_request_bytes(&mut self, bytes: u32) -> Result<(), CaptureError> {
+        load::set_request_bytes(&mut self.bpf, bytes)
+    }
+
     /// How packets are looked at.
     #[must_use]
     pub fn method(&self) -> Method {
@@ -229,7 +238,17 @@ impl TcxSource {
     /// kernel does not tell.
     #[must_use]
     pub fn missed_transitions(&self) -> Option<u64> {
-        let program = self.bpf.program("socket_state")?;
+        self.recursion_misses("socket_state")
+    }
+
+    /// The same for retransmissions: each may be one that no request was told of.
+    #[must_use]
+    pub fn missed_retransmits(&self) -> Option<u64> {
+        self.recursion_misses("retransmit")
+    }
+
+    fn recursion_misses(&self, program: &str) -> Option<u64> {
+        let program = self.bpf.program(program)?;
         let fd = std::os::fd::AsRawFd::as_raw_fd(&program.fd().ok()?.as_fd());
         let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
         text.lines().find_map(|line| line.strip_prefix("recursion_misses:")?.trim().parse().ok())

@@ -131,6 +131,8 @@ families! {
         "Segments that repeated bytes with other content.";
     MISSED_TRANSITIONS = "goodput_agent_missed_transitions", Counter, "", &[],
         "Socket transitions for which the kernel left the program out.";
+    MISSED_RETRANSMITS = "goodput_agent_missed_retransmits", Counter, "", &[],
+        "Retransmissions for which the kernel left the program out.";
     INTERFACE_PACKETS = "goodput_agent_interface_packets", Counter, "", &["interface"],
         "Packets that the programs saw on an interface.";
     PREEMPTED = "goodput_agent_preempted_packets", Gauge, "", &["interface"],

@@ -194,6 +194,7 @@ impl Exposition {
             (RETRANSMITS, counters.retransmits),
             (CONFLICTS, counters.conflicts),
             (MISSED_TRANSITIONS, counters.missed_transitions),
+            (MISSED_RETRANSMITS, counters.missed_retransmits),
         ] {
             write(encoder, &family, [([], count)], counter)?;
         }

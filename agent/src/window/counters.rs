@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub preempted: u64,
     /// Socket transitions for which the kernel left the program out.
     pub missed_transitions: u64,
+    /// Retransmissions for which the kernel left the program out.
+    pub missed_retransmits: u64,
     /// Counts of connections that were set right, because a drift stayed.
     pub connection_corrections: u64,
     /// Counts of connections that were set to the kernel's own, because records were lost.
@@ -53,6 +55,8 @@ pub struct WindowCounters {
     pub preempted_packets: u64,
     /// Socket transitions for which the kernel left the program out.
     pub missed_transitions: u64,
+    /// Retransmissions for which the kernel left the program out.
+    pub missed_retransmits: u64,
     /// Counts of connections that were set right, because a drift stayed.
     pub connection_corrections: u64,
     /// Counts of connections that were set to the kernel's own, because records were lost.
@@ -80,6 +84,7 @@ impl WindowCounters {
             conflicts: new_flows.conflicts - old_flows.conflicts,
             preempted_packets: after.preempted.saturating_sub(before.preempted),
             missed_transitions: after.missed_transitions.saturating_sub(before.missed_transitions),
+            missed_retransmits: after.missed_retransmits.saturating_sub(before.missed_retransmits),
             connection_corrections: after.connection_corrections - before.connection_corrections,
             connection_resynchronisations: after.connection_resynchronisations
                 - before.connection_resynchronisations,

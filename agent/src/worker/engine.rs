@@ -212,6 +212,7 @@ impl Engine {
                 flows: self.flows.stats(),
                 preempted: self.source.preempted().unwrap_or(0),
                 missed_transitions: self.source.missed_transitions(),
+                missed_retransmits: self.source.missed_retransmits(),
                 connection_corrections: self.inflight.corrections(),
                 connection_resynchronisations: self.inflight.resynchronisations(),
             };

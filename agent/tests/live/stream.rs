@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use agent::capture::CaptureSource as _;
-use agent::capture::tcx::{Method, TcxSource};
+use agent::capture::tcx::{Method, TcxConfig, TcxSource};
 
 use crate::recorder::Recorder;
 use crate::support::{for_each_method, open};
@@ -53,6 +53,7 @@ fn assert_reconciled(source: &mut TcxSource) {
     }
     assert!(counters.endpoint_packets > 0 && counters.packets >= counters.endpoint_packets);
     assert_eq!(source.missed_transitions(), Some(0));
+    assert_eq!(source.missed_retransmits(), Some(0));
 }
 
 fn one_connection(listen: SocketAddr, method: Method) {
@@ -101,34 +102,65 @@ fn both_directions_of_an_ipv6_connection_are_seen_byte_for_byte() {
     for_each_method("ipv6 connection", |method| one_connection("[::1]:0".parse().unwrap(), method));
 }
 
+/// Bytes of each request on the connection.
+const REQUEST: usize = 5_000;
+
+/// Sends two requests on one connection, each answered, with `between` before the second; answers how
+/// many bytes of each were copied.
+fn copied_of_two_requests(
+    method: Method,
+    request_budget: u32,
+    between: impl FnOnce(&mut TcxSource),
+) -> [usize; 2] {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = listener.local_addr().unwrap();
+    let config = TcxConfig { request_budget, ..crate::support::config(endpoint, method) };
+    let mut source = TcxSource::open(&config).unwrap();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        for _ in 0..2 {
+            stream.read_exact(&mut [0; REQUEST]).unwrap();
+            stream.write_all(b"ok").unwrap();
+        }
+    });
+    let mut client = TcpStream::connect(endpoint).unwrap();
+    let mut request = || {
+        client.write_all(&[b'x'; REQUEST]).unwrap();
+        client.read_exact(&mut [0; 2]).unwrap();
+    };
+    request();
+    between(&mut source);
+    request();
+    server.join().unwrap();
+    let mut recorder = Recorder::default();
+    recorder.drain(&mut source);
+    let requests: Vec<_> =
+        recorder.segments.iter().filter(|it| !it.from_endpoint && it.payload_len > 0).collect();
+    let first = requests[0].seq;
+    let mut seen = [(0, 0); 2];
+    for segment in requests {
+        let (wire, copied) = &mut seen[segment.seq.wrapping_sub(first) as usize / REQUEST];
+        *wire += segment.payload_len as usize;
+        *copied += segment.payload.len();
+    }
+    seen.map(|(wire, copied)| {
+        assert_eq!(wire, REQUEST);
+        copied
+    })
+}
+
 #[test]
 fn a_request_after_a_response_has_a_full_budget_again() {
     for_each_method("request budget", |method| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let endpoint = listener.local_addr().unwrap();
-        let mut config = crate::support::config(endpoint, method);
-        config.request_budget = 1000;
-        let mut source = TcxSource::open(&config).unwrap();
-        let server = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            for _ in 0..2 {
-                stream.read_exact(&mut [0; 5000]).unwrap();
-                stream.write_all(b"ok").unwrap();
-            }
-        });
-        let mut client = TcpStream::connect(endpoint).unwrap();
-        for _ in 0..2 {
-            client.write_all(&[b'x'; 5000]).unwrap();
-            client.read_exact(&mut [0; 2]).unwrap();
-        }
-        server.join().unwrap();
-        let mut recorder = Recorder::default();
-        recorder.drain(&mut source);
-        let requests: Vec<_> =
-            recorder.segments.iter().filter(|it| !it.from_endpoint && it.payload_len > 0).collect();
-        let on_the_wire: u32 = requests.iter().map(|it| it.payload_len).sum();
-        let copied: usize = requests.iter().map(|it| it.payload.len()).sum();
-        assert_eq!((on_the_wire, copied), (10_000, 2000));
+        assert_eq!(copied_of_two_requests(method, 1_000, |_| {}), [1_000, 1_000]);
+    });
+}
+
+#[test]
+fn the_budget_of_requests_is_changed_while_the_programs_run() {
+    for_each_method("request bytes", |method| {
+        let raise = |source: &mut TcxSource| source.set_request_bytes(3_000).unwrap();
+        assert_eq!(copied_of_two_requests(method, 1_000, raise), [1_000, 3_000]);
     });
 }
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use agent_ebpf::endpoint::MAX_ENDPOINTS;
-use aya::maps::{Array, HashMap};
+use aya::maps::HashMap;
 
 use super::load::{ENDPOINT_KEY_LEN, key_bytes, map_error, map_mut};
-use super::{TcxSource, config};
+use super::{TcxSource, config, load};
 use crate::capture::CaptureError;
 
 /// Connection slots by endpoint: those of `old` that stay keep theirs, a new one gets the lowest free.
@@ -20,10 +20,6 @@ fn assign(old: &BTreeMap<SocketAddr, u32>, wanted: &[SocketAddr]) -> BTreeMap<So
         Some((*endpoint, slot))
     };
     wanted.iter().filter_map(slot).collect()
-}
-
-fn ports(slots: &BTreeMap<SocketAddr, u32>) -> BTreeSet<u16> {
-    slots.keys().map(SocketAddr::port).collect()
 }
 
 impl TcxSource {
@@ -55,32 +51,17 @@ impl TcxSource {
         for (endpoint, slot) in fresh() {
             keys.insert(key_bytes(*endpoint), *slot, 0).map_err(map_error(name))?;
         }
-        let new = ports(slots);
-        self.set_ports(new.difference(&ports(&self.slots)), 1)
+        let both = slots.keys().chain(self.slots.keys());
+        load::set_ports(&mut self.bpf, both.map(SocketAddr::port))
     }
 
     fn remove(&mut self, slots: &BTreeMap<SocketAddr, u32>) -> Result<(), CaptureError> {
-        let old = ports(&self.slots);
-        self.set_ports(old.difference(&ports(slots)), 0)?;
+        load::set_ports(&mut self.bpf, slots.keys().map(SocketAddr::port))?;
         let name = "ENDPOINTS";
         let mut keys: HashMap<_, [u8; ENDPOINT_KEY_LEN], u32> =
             map_mut(&mut self.bpf, name)?.try_into().map_err(map_error(name))?;
         for endpoint in self.slots.keys().filter(|endpoint| !slots.contains_key(endpoint)) {
             keys.remove(&key_bytes(*endpoint)).map_err(map_error(name))?;
-        }
-        Ok(())
-    }
-
-    fn set_ports<'a>(
-        &mut self,
-        ports: impl Iterator<Item = &'a u16>,
-        watched: u32,
-    ) -> Result<(), CaptureError> {
-        let name = "PORTS";
-        let mut map: Array<_, u32> =
-            map_mut(&mut self.bpf, name)?.try_into().map_err(map_error(name))?;
-        for port in ports {
-            map.set(u32::from(*port), watched, 0).map_err(map_error(name))?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use agent_ebpf::counters::{INTERFACE_SLOTS, PACKET_SLOTS, SOCKET_SLOTS};
 pub(super) use agent_ebpf::endpoint::ENDPOINT_KEY_LEN;
-use agent_ebpf::endpoint::{EndpointKey, MAX_INTERFACES, interface_slot};
+use agent_ebpf::endpoint::{MAX_INTERFACES, PortSet, interface_slot, port_bit};
 use agent_ebpf::tracepoint::{Tracepoint, retransmit, socket_state};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::tc::TcAttachOptions;
@@ -62,7 +62,6 @@ pub(super) fn map_error(name: &'static str) -> impl FnOnce(MapError) -> CaptureE
 /// Creates the maps and relocates the programs; nothing runs yet.
 pub(super) fn load(config: &TcxConfig, interface_factor: u32) -> Result<Ebpf, CaptureError> {
     EbpfLoader::new()
-        .override_global("REQUEST_BUDGET", &config.request_budget, true)
         .override_global("KERNEL_LOG", &u8::from(config.kernel_log), true)
         .override_global("INTERFACE_FACTOR", &interface_factor, true)
         .override_global("WAKE_BYTES", &(config.ring_bytes / WAKE_SHARE), true)
@@ -97,12 +96,11 @@ pub(super) fn take_maps(bpf: &mut Ebpf) -> Result<Maps, CaptureError> {
     })
 }
 
-/// The bytes of an [`EndpointKey`].
+/// The bytes of an [`agent_ebpf::endpoint::EndpointKey`].
 pub(super) fn key_bytes(endpoint: SocketAddr) -> [u8; ENDPOINT_KEY_LEN] {
-    let key = EndpointKey { address: mapped(endpoint.ip()), port: endpoint.port(), reserved: 0 };
     let mut bytes = [0; ENDPOINT_KEY_LEN];
-    bytes[..16].copy_from_slice(&key.address);
-    bytes[16..18].copy_from_slice(&key.port.to_ne_bytes());
+    bytes[..16].copy_from_slice(&mapped(endpoint.ip()));
+    bytes[16..18].copy_from_slice(&endpoint.port().to_ne_bytes());
     bytes
 }
 
@@ -111,6 +109,31 @@ pub(super) fn map_mut<'a>(
     name: &'static str,
 ) -> Result<&'a mut Map, CaptureError> {
     bpf.map_mut(name).ok_or_else(|| missing(name))
+}
+
+/// Tells the programs how many bytes of each request to copy.
+pub(super) fn set_request_bytes(bpf: &mut Ebpf, bytes: u32) -> Result<(), CaptureError> {
+    let name = "OPTIONS";
+    // The bytes of `agent_ebpf::endpoint::Options`, its one field.
+    let mut options: Array<_, u32> = map_mut(bpf, name)?.try_into().map_err(map_error(name))?;
+    options.set(0, bytes, 0).map_err(map_error(name))
+}
+
+/// Tells the programs which ports some endpoint has, all at once.
+pub(super) fn set_ports(
+    bpf: &mut Ebpf,
+    ports: impl IntoIterator<Item = u16>,
+) -> Result<(), CaptureError> {
+    let mut set: PortSet = [0; _];
+    for port in ports {
+        let (word, bit) = port_bit(port);
+        if let Some(word) = set.get_mut(word) {
+            *word |= bit;
+        }
+    }
+    let name = "PORTS";
+    let mut map: Array<_, PortSet> = map_mut(bpf, name)?.try_into().map_err(map_error(name))?;
+    map.set(0, set, 0).map_err(map_error(name))
 }
 
 /// Tells the programs what to look at: endpoint `i` gets connection slot `i`. The hash comes before
@@ -123,12 +146,7 @@ pub(super) fn fill_endpoints(bpf: &mut Ebpf, endpoints: &[SocketAddr]) -> Result
     for (slot, endpoint) in (0_u32..).zip(endpoints) {
         keys.insert(key_bytes(*endpoint), slot, 0).map_err(map_error(name))?;
     }
-    let name = "PORTS";
-    let mut ports: Array<_, u32> = map_mut(bpf, name)?.try_into().map_err(map_error(name))?;
-    for endpoint in endpoints {
-        ports.set(u32::from(endpoint.port()), 1, 0).map_err(map_error(name))?;
-    }
-    Ok(())
+    set_ports(bpf, endpoints.iter().map(SocketAddr::port))
 }
 
 /// An odd factor with which no two of the indices share an entry of the interface table. With at most

@@ -5,6 +5,7 @@ pub mod capture;
 pub mod clock;
 pub mod cmd;
 pub mod config;
+pub mod doctor;
 pub mod endpoint;
 pub mod flow;
 pub mod inflight;

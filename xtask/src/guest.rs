@@ -198,7 +198,7 @@ fn judge(console: &str) -> Verdict {
         |name| marked(console, name).and_then(|text| serde_json::from_str::<Value>(text).ok());
     match json("doctor") {
         Some(doctor) if doctor["ready"] == true => {}
-        Some(doctor) => verdict.faults.push(format!("doctor: missing {}", doctor["missing"])),
+        Some(doctor) => verdict.faults.push(format!("doctor: {}", failing(&doctor))),
         None => verdict.faults.push("doctor gave no answer".to_owned()),
     }
     match json("selftest") {
@@ -209,6 +209,13 @@ fn judge(console: &str) -> Verdict {
         }
     }
     verdict
+}
+
+/// What the doctor says is missing.
+fn failing(doctor: &Value) -> String {
+    let rows = doctor["rows"].as_array().into_iter().flatten();
+    let failed = rows.filter(|row| row["state"] == "fail");
+    failed.map(|row| format!("{}: {}; ", row["check"], row["found"])).collect()
 }
 
 fn take_report(report: &Value, verdict: &mut Verdict) {

@@ -25,11 +25,13 @@ use nix::time::{ClockId, clock_gettime};
 use protocol::Nanos;
 
 pub use config::{
-    DEFAULT_REQUEST_BUDGET, DEFAULT_RING_BYTES, InterfaceRef, Method, TcxConfig, canonical,
+    DEFAULT_REQUEST_BUDGET, DEFAULT_RING_BYTES, InterfaceRef, Method, TcxConfig, can_watch,
+    canonical, has_ethernet_header,
 };
-pub use cost::{ProgramCost, program_costs};
+pub use cost::{ProgramCost, TriedProgram, program_costs, try_programs};
 pub use counters::InterfaceView;
 pub use preflight::{Host, Missing, Probe, preflight, preflight_of, supported};
+pub use tracefs::retransmit_obstacle;
 
 use super::{CaptureCounters, CaptureError, CaptureEvent, CaptureSource};
 use config::Interface;

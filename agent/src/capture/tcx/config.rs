@@ -173,6 +173,19 @@ fn link_header(link_type: u16) -> Option<LinkHeader> {
     }
 }
 
+/// Whether an interface of this link type (`include/uapi/linux/if_arp.h`) carries IP packets that the
+/// programs can find.
+#[must_use]
+pub fn can_watch(link_type: u16) -> bool {
+    link_header(link_type).is_some()
+}
+
+/// Whether packets of an interface of this link type begin with an Ethernet header.
+#[must_use]
+pub fn has_ethernet_header(link_type: u16) -> bool {
+    link_header(link_type) == Some(LinkHeader::Ethernet)
+}
+
 /// Looks up every reference, in the network namespace of this thread. Goes by netlink, since
 /// `/sys/class/net` shows the namespace in which `/sys` was mounted.
 pub(super) fn resolve(wanted: &[InterfaceRef]) -> Result<Vec<Interface>, CaptureError> {

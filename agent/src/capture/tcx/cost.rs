@@ -17,38 +17,56 @@ pub struct ProgramCost {
     pub verified_instructions: Option<u32>,
 }
 
+/// One kernel program, and the kernel's verdict on it.
+#[derive(Debug)]
+pub struct TriedProgram {
+    /// Its name.
+    pub name: String,
+    /// What it cost, or why it was refused.
+    pub verdict: Result<ProgramCost, CaptureError>,
+}
+
 /// Loads every program that this kernel can use, attaches none, and says what each cost the verifier;
 /// sorted by name.
 ///
 /// # Errors
 /// Names the program that the kernel refused.
 pub fn program_costs() -> Result<Vec<ProgramCost>, CaptureError> {
-    let mut bpf = load::load(&TcxConfig::new(Vec::new(), Vec::new()), 1)?;
-    let tcx = Host.has_tcx();
-    let mut costs = Vec::new();
-    for (name, program) in bpf.programs_mut() {
-        if let Some(cost) = load_one(name, program, tcx)? {
-            costs.push(cost);
-        }
-    }
-    costs.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(costs)
+    try_programs()?.into_iter().map(|it| it.verdict).collect()
 }
 
-fn load_one(
-    name: &str,
-    program: &mut Program,
-    tcx: bool,
-) -> Result<Option<ProgramCost>, CaptureError> {
+/// As [`program_costs`], with the kernel's verdict on each program by its name.
+///
+/// # Errors
+/// When not even the maps can be made.
+pub fn try_programs() -> Result<Vec<TriedProgram>, CaptureError> {
+    let mut bpf = load::load(&TcxConfig::new(Vec::new(), Vec::new()), 1)?;
+    let tcx = Host.has_tcx();
+    let usable = |program: &Program| match program {
+        Program::SchedClassifier(_) => tcx,
+        Program::SocketFilter(_) | Program::TracePoint(_) => true,
+        _ => false,
+    };
+    let programs = bpf.programs_mut().filter(|(_, program)| usable(program));
+    let mut loaded: Vec<_> = programs
+        .map(|(name, program)| TriedProgram {
+            name: name.to_owned(),
+            verdict: load_one(name, program),
+        })
+        .collect();
+    loaded.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(loaded)
+}
+
+fn load_one(name: &str, program: &mut Program) -> Result<ProgramCost, CaptureError> {
     let loaded = match program {
-        Program::SchedClassifier(_) if !tcx => return Ok(None),
         Program::SchedClassifier(program) => program.load(),
         Program::SocketFilter(program) => program.load(),
         Program::TracePoint(program) => program.load(),
-        _ => return Ok(None),
+        _ => Ok(()),
     };
     loaded.map_err(|error| program_error(name, &error))?;
     let info = program.info().map_err(|error| program_error(name, &error))?;
     let verified_instructions = info.verified_instruction_count();
-    Ok(Some(ProgramCost { name: name.to_owned(), verified_instructions }))
+    Ok(ProgramCost { name: name.to_owned(), verified_instructions })
 }

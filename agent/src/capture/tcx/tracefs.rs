@@ -58,6 +58,12 @@ pub(super) fn check_retransmit() -> Result<(), CaptureError> {
     check_format(tracepoint, &text?)
 }
 
+/// Why retransmissions would be told from sequence numbers alone, if so.
+#[must_use]
+pub fn retransmit_obstacle() -> Option<CaptureError> {
+    check_retransmit().err()
+}
+
 /// What would keep [`prepare`] from working; mounts nothing.
 pub(super) fn obstacle(may_mount: bool) -> Option<CaptureError> {
     match read_format(&socket_state::TRACEPOINT) {

@@ -19,6 +19,7 @@ use crate::rundir::{
     Concentration, Expected, GatewayFile, KernelRow, Leg, Manifest, ProbeFile, Readback,
     ReadinessRow, RunDir, Scrape, SloFile, SloOrigin, TargetKind, write_json,
 };
+use crate::verify::{Recomputation, SecondComputation};
 
 pub(crate) const CAMPAIGN: &str = r#"name = "synthetic"
 seed = 7
@@ -109,6 +110,8 @@ pub(crate) fn delivered(id: TraceId, index: u64, ttft_ns: i64) -> RequestRecord 
         class: Class::Ok,
         detail: String::new(),
         names_server_timeout: false,
+        error_event: false,
+        unreadable_payload: false,
         ttft_ns: Some(ttft_ns),
         ttft_from_sent_ns: Some(ttft_ns - 1_000_000),
         tpot_ns: Some(10_000_000),
@@ -454,4 +457,13 @@ pub(crate) fn write(evidence: &Evidence, root: &Path) {
 fn lines<T: serde::Serialize>(path: &Path, rows: &[T]) {
     let mut writer = LineWriter::create(path).unwrap();
     rows.iter().for_each(|row| writer.append(row).unwrap());
+}
+
+/// A second computation that finds nothing.
+pub(crate) struct Agreeing;
+
+impl SecondComputation for Agreeing {
+    fn compute(&self, _: &Path) -> Recomputation {
+        Recomputation::Agrees
+    }
 }

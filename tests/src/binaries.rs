@@ -34,7 +34,18 @@ fn build() -> anyhow::Result<PathBuf> {
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let out = Command::new(cargo)
-        .args(["build", "-p", "agent", "-p", "analyzer", "-p", "simfleet", "--bins"])
+        .args([
+            "build",
+            "-p",
+            "agent",
+            "-p",
+            "analyzer",
+            "-p",
+            "crosscheck",
+            "-p",
+            "simfleet",
+            "--bins",
+        ])
         .args(["--profile", profile, "--target-dir"])
         .arg(target)
         .current_dir(workspace())

@@ -149,7 +149,7 @@ fn the_same_evidence_gives_the_same_bytes_from_memory_and_from_disk() {
     assert_eq!(first, to_json(&analyze(&evidence)).unwrap());
     let dir = tempfile::tempdir().unwrap();
     testkit::write(&evidence, dir.path());
-    crate::run::analyze_dir(dir.path()).unwrap();
+    crate::run::analyze_dir(dir.path(), &testkit::Agreeing).unwrap();
     let written = std::fs::read(dir.path().join("analysis.json")).unwrap();
     assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(first).unwrap());
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use analyzer::report::summary;
 use analyzer::run::analyze_dir;
 use analyzer::rundir::to_json;
+use analyzer::verify::CrosscheckProgram;
 
 const EXAMPLES: &str = "Examples:
   goodput analyze runs/2026-11-30
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 /// Writes `analysis.json` and `verdict.json` anew and prints the figures. Exit code 0: whether they may
 /// be published is what `goodput verify` answers.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let judged = analyze_dir(&args.run_dir)?;
+    let judged = analyze_dir(&args.run_dir, &CrosscheckProgram)?;
     let mut out = std::io::stdout().lock();
     if args.json {
         out.write_all(&to_json(&judged.analysis)?)?;

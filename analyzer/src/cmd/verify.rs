@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::run::analyze_dir;
+use analyzer::verify::CrosscheckProgram;
 
 use super::judged;
 
@@ -27,5 +28,5 @@ pub(crate) struct Args {
 
 /// Judges anew. Exit code 0 for PUBLISHABLE, PUBLISHABLE_WITH_FOOTNOTE and ADD_REPLICATES, 1 for DISCARDED.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    judged::print(&analyze_dir(&args.run_dir)?, args.json)
+    judged::print(&analyze_dir(&args.run_dir, &CrosscheckProgram)?, args.json)
 }

@@ -40,12 +40,16 @@ impl RequestRecord {
     }
 
     fn bears_delivery(&self) -> bool {
-        let ended = self.finish_reason.is_some() || self.done_ns.is_some();
+        let failed = matches!(self.finish_reason.as_deref(), Some("abort" | "error"));
+        let finished = self.finish_reason.is_some() && !failed;
+        let ended = (finished || self.done_ns.is_some()) && !failed;
+        let clean = !self.error_event && !self.unreadable_payload;
         let single = self.tpot_undefined == Some(TpotUndefined::SingleToken);
         self.status == Some(200)
             && self.framing == FramingVerdict::Valid
             && self.first_token_ns.is_some()
             && ended
+            && clean
             && single == (self.class == Class::SingleToken)
     }
 }
@@ -72,6 +76,9 @@ mod tests {
         assert!(said(&|row| row.tpot_ns = None).contains("tpot_ns"));
         assert!(said(&|row| row.completion_tokens = Some(2)).contains("tpot_ns"));
         assert!(said(&|row| row.status = Some(500)).contains("delivered"));
+        assert!(said(&|row| row.error_event = true).contains("delivered"));
+        assert!(said(&|row| row.unreadable_payload = true).contains("delivered"));
+        assert!(said(&|row| row.finish_reason = Some("abort".to_owned())).contains("delivered"));
         assert!(said(&|row| row.class = Class::SingleToken).contains("delivered"));
         let mut forged = failed(&row, Class::HttpStatus);
         forged.class = Class::Ok;

@@ -123,6 +123,12 @@ pub struct RequestRecord {
     /// where `detail` is cut.
     #[serde(default)]
     pub names_server_timeout: bool,
+    /// An error object arrived.
+    #[serde(default)]
+    pub error_event: bool,
+    /// A payload that is no chunk of the API, or a body that could not be read, arrived.
+    #[serde(default)]
+    pub unreadable_payload: bool,
     /// First token - planned: the headline.
     pub ttft_ns: Option<i64>,
     /// First token - sent.

@@ -86,6 +86,9 @@ fn with_response(record: RequestRecord, response: &TimelineRecord) -> RequestRec
         framing_end_ns: response.framing_end,
         status: response.status(),
         names_server_timeout: response.names_server_timeout(),
+        error_event: response.inband_error.is_some(),
+        unreadable_payload: response.bad_payload.is_some()
+            || matches!(response.framing, Framing::Unknown { .. }),
         finish_reason: response.finish.as_ref().map(|finish| finish.reason.clone()),
         retry_after: head.and_then(|head| head.retry_after.clone()),
         response_id: response.response_id.clone(),
@@ -169,6 +172,8 @@ fn blank(index: u64, trace_id: TraceId, planned: Nanos) -> RequestRecord {
         class: Class::CancelledByTool,
         detail: String::new(),
         names_server_timeout: false,
+        error_event: false,
+        unreadable_payload: false,
         ttft_ns: None,
         ttft_from_sent_ns: None,
         tpot_ns: None,

@@ -6,7 +6,7 @@ use super::RunError;
 use crate::analyze::{AnalysisFile, analyze};
 use crate::evidence::{Evidence, load};
 use crate::rundir::{RunDir, write_json};
-use crate::verify::{VerdictFile, verify};
+use crate::verify::{SecondComputation, VerdictFile, verify};
 
 /// A judged run.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,16 +19,20 @@ pub struct Judged {
     pub verdict: VerdictFile,
 }
 
-/// Reads a run directory, writes `analysis.json` and `verdict.json`, and gives both.
+/// Reads a run directory, writes `analysis.json` and `verdict.json`, has the figures computed a second time, and
+/// gives both.
 ///
 /// # Errors
 /// [`RunError`] when an artefact is absent or bad.
-pub fn analyze_dir(root: &Path) -> Result<Judged, RunError> {
+pub fn analyze_dir(root: &Path, second: &dyn SecondComputation) -> Result<Judged, RunError> {
     let dir = RunDir::new(root);
     let evidence = load(&dir)?;
     let analysis = analyze(&evidence);
     let verdict = verify(&evidence, &analysis, &root.display().to_string());
     write_json(&dir.file("analysis.json"), &analysis)?;
+    // What is compared includes the wins, so they are put down first.
+    write_json(&dir.file("verdict.json"), &verdict)?;
+    let verdict = verdict.with(&second.compute(root));
     write_json(&dir.file("verdict.json"), &verdict)?;
     Ok(Judged { evidence, analysis, verdict })
 }

@@ -24,6 +24,7 @@ use crate::rundir::{
     InflightRow, Manifest, ProbeFile, RunDir, SloFile, TargetKind, read_json, read_optional,
     remove_run, write_json,
 };
+use crate::verify::CrosscheckProgram;
 
 /// Runs a campaign to its verdict.
 ///
@@ -46,7 +47,7 @@ pub fn run(
     readiness.finish()?;
     measured?;
     reporter.phase("phases 4 and 5: analyze and verify");
-    analyze_dir(prepared.dir.root())
+    analyze_dir(prepared.dir.root(), &CrosscheckProgram)
 }
 
 /// Phase 0 alone, without writing anything.

@@ -103,6 +103,10 @@ codes! {
         "The gateway does not report the mode that the arm expects.", "Recreate the gateway in the arm's mode, or correct `expected`.";
     CrosscheckDisagrees, "CROSSCHECK_DISAGREES", Discard,
         "Client and kernel judge the outcome or the framing of a request differently.", "Compare both records of the request; one of them is wrong.";
+    RecomputationDisagrees, "RECOMPUTATION_DISAGREES", Discard,
+        "goodput-crosscheck, which shares no code with goodput, gets other figures from the same records.", "Do not edit files of a run; `goodput-crosscheck DIR` lists what differs; report it if nobody did.";
+    RecomputationNotRun, "RECOMPUTATION_NOT_RUN", Footnote,
+        "The figures were not computed a second time.", "Install goodput-crosscheck beside goodput, then `goodput verify DIR`.";
     ClockStep, "CLOCK_STEP", Footnote,
         "CLOCK_REALTIME stepped by more than 50 us against CLOCK_MONOTONIC while kernel stamps were taken.", "Keep clock daemons from stepping during runs.";
     KernelIncomplete, "KERNEL_INCOMPLETE", Footnote,

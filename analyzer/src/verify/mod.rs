@@ -8,6 +8,7 @@ mod decision;
 mod delivery;
 pub mod gates;
 mod preconditions;
+mod recomputation;
 pub(crate) mod recount;
 mod replicates;
 mod stability;
@@ -16,6 +17,7 @@ mod verdict;
 pub use code::{Code, Effect, Finding};
 pub use decision::{DecisionProof, Proof};
 pub use delivery::{DeliveryProof, KernelState};
+pub use recomputation::{CrosscheckProgram, Recomputation, SecondComputation};
 pub use replicates::Replicates;
 pub use verdict::{Verdict, VerdictFile, WinClaim, verify};
 

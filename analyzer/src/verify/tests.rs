@@ -474,7 +474,7 @@ fn an_slo_that_does_not_follow_from_campaign_and_baseline_discards_everything() 
 fn what_is_gone_from_the_disk_is_reported_with_its_code() {
     let dir = tempfile::tempdir().unwrap();
     testkit::write(&evidence(), dir.path());
-    let verdict = || crate::run::analyze_dir(dir.path()).unwrap().verdict;
+    let verdict = || crate::run::analyze_dir(dir.path(), &testkit::Agreeing).unwrap().verdict;
     assert_eq!(verdict().verdict, Verdict::Publishable, "{:#?}", verdict().findings);
     let cell = dir.path().join("aware-r20");
     std::fs::rename(cell.join("rep5"), cell.join("rep7")).unwrap();
@@ -628,4 +628,19 @@ fn the_documentation_holds_exactly_the_codes_with_their_effects() {
         })
         .collect();
     assert_eq!(documented, expected);
+}
+
+#[test]
+fn figures_that_come_out_differently_a_second_time_discard_everything() {
+    let evidence = evidence();
+    let judged = || verify(&evidence, &analyze(&evidence), "x");
+    assert_eq!(judged().with(&Recomputation::Agrees), judged());
+    let missing = judged().with(&Recomputation::NotRun { why: "absent".to_owned() });
+    assert_eq!(missing.verdict, Verdict::PublishableWithFootnote);
+    assert_eq!(missing.wins, judged().wins);
+    let differs = judged().with(&Recomputation::Disagrees { detail: "1 of 9".to_owned() });
+    assert_eq!(differs.verdict, Verdict::Discarded);
+    assert!(differs.wins.is_empty() && differs.add_replicates.is_none());
+    let last = differs.findings.last().unwrap();
+    assert_eq!((last.code, last.detail.as_str()), (Code::RecomputationDisagrees, "1 of 9"));
 }

@@ -8,6 +8,7 @@ use super::code::{Code, Effect, Finding};
 use super::decision::{DecisionProof, Proof};
 use super::delivery::{DeliveryProof, KernelState};
 use super::preconditions::preconditions;
+use super::recomputation::Recomputation;
 use super::replicates::Replicates;
 use super::stability::stability;
 use crate::analyze::{AnalysisFile, ArmAnalysis, CellAnalysis, KneeOutcome, Outcome, place};
@@ -95,6 +96,24 @@ pub struct VerdictFile {
     pub findings: Vec<Finding>,
     /// What to add.
     pub add_replicates: Option<Replicates>,
+}
+
+impl VerdictFile {
+    /// The verdict after a second computation of its figures.
+    #[must_use]
+    pub fn with(self, recomputation: &Recomputation) -> Self {
+        let findings: Vec<Finding> =
+            self.findings.into_iter().chain(recomputation.finding()).collect();
+        let verdict = Verdict::of(&findings);
+        let discarded = verdict == Verdict::Discarded;
+        Self {
+            verdict,
+            wins: if discarded { Vec::new() } else { self.wins },
+            add_replicates: self.add_replicates.filter(|_| !discarded),
+            findings,
+            ..self
+        }
+    }
 }
 
 impl Versioned for VerdictFile {

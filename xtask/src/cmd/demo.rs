@@ -37,7 +37,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn build() -> anyhow::Result<()> {
-    check(&mut cargo(["build", "--release", "-p", "agent", "-p", "analyzer", "-p", "simfleet"]))
+    check(&mut cargo([
+        "build",
+        "--release",
+        "-p",
+        "agent",
+        "-p",
+        "analyzer",
+        "-p",
+        "crosscheck",
+        "-p",
+        "simfleet",
+    ]))
 }
 
 fn binary(name: &str) -> PathBuf {

@@ -1,6 +1,7 @@
 //! goodput-agent: eBPF capture of inference streams on gateway and backend hosts.
 
 pub mod api;
+pub mod audit;
 pub mod capture;
 pub mod clock;
 pub mod cmd;

@@ -3,6 +3,7 @@
 
 pub mod agent_client;
 pub mod analyze;
+pub mod audit;
 pub mod campaign;
 pub mod clock;
 pub mod control;

@@ -5,6 +5,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use crate::prompt::SaltError;
 use crate::window::{LeaseError, WindowError};
 
 /// A call that can't be served.
@@ -24,6 +25,8 @@ pub enum ApiError {
     LongLabel,
     /// A lease that no window can have.
     BadLease(LeaseError),
+    /// A salt of another form. The error does not repeat it.
+    BadSalt,
     /// No such path.
     UnknownPath,
     /// No such method on this path.
@@ -48,15 +51,19 @@ impl ApiError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::BadBody(_) | Self::BadQuery(_) | Self::LongLabel | Self::BadLease(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::BadBody(_)
+            | Self::BadQuery(_)
+            | Self::LongLabel
+            | Self::BadLease(_)
+            | Self::BadSalt => StatusCode::BAD_REQUEST,
             Self::LargeBody => StatusCode::PAYLOAD_TOO_LARGE,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::UnknownPath | Self::Window(WindowError::Unknown) => StatusCode::NOT_FOUND,
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
             Self::Window(WindowError::Expired) => StatusCode::GONE,
-            Self::Window(WindowError::Closed | WindowError::Full) => StatusCode::CONFLICT,
+            Self::Window(WindowError::Closed | WindowError::Full | WindowError::NoPrefixes) => {
+                StatusCode::CONFLICT
+            }
             Self::Window(WindowError::Stopping) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -83,6 +90,10 @@ impl ApiError {
             Self::BadLease(error) => {
                 (error.to_string(), "send the seconds to keep the window without a call about it")
             }
+            Self::BadSalt => (
+                format!("prefix_salt: {}", SaltError::Form),
+                "send 128 random bits, as `openssl rand -hex 16` gives them",
+            ),
             Self::UnknownPath => ("no such path".to_owned(), "docs/agent-api.md lists the calls"),
             Self::WrongMethod => {
                 ("no such method here".to_owned(), "docs/agent-api.md lists the calls")
@@ -101,6 +112,7 @@ fn mend(error: WindowError) -> &'static str {
         WindowError::Expired => {
             "open another window, with a longer lease_s or a call about it now and then"
         }
+        WindowError::NoPrefixes => "open a window with prefix_salt",
         WindowError::Closed => "fetch its observations, or open another window",
         WindowError::Full => {
             "delete windows that are not needed any more (DELETE /v1/windows/{id}), or wait for the \

@@ -1,6 +1,7 @@
 //! One function per call.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
@@ -16,6 +17,7 @@ use super::{InterfaceName, Sockdiag, State};
 use crate::endpoint::Endpoint;
 use crate::inflight::{Concentration, GAUGES_SCHEMA, GaugeRow, RoleSpread};
 use crate::metrics::{self, Process};
+use crate::prompt::Salt;
 use crate::window::{Closing, Lease, Reason, WindowCounters, WindowError};
 use crate::worker::{Command, Ending, Opened, Opening};
 
@@ -50,6 +52,8 @@ pub(super) struct StatusBody {
 struct OpenBody {
     label: String,
     lease_s: Option<u64>,
+    /// Any value, so that no error repeats a secret of the wrong type.
+    prefix_salt: Option<serde_json::Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -62,6 +66,10 @@ struct CloseBody {
 fn lease(seconds: Option<u64>, default: Lease) -> Result<Lease, ApiError> {
     let lease = seconds.map_or(Ok(default), Lease::from_seconds);
     lease.map_err(ApiError::BadLease)
+}
+
+fn salt(value: &serde_json::Value) -> Result<Salt, ApiError> {
+    value.as_str().and_then(|text| text.parse().ok()).ok_or(ApiError::BadSalt)
 }
 
 #[derive(Serialize)]
@@ -112,11 +120,12 @@ pub(super) async fn open(
     Shared(state): Shared<State>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Opened>), ApiError> {
-    let OpenBody { label, lease_s } = body(&bytes)?;
+    let OpenBody { label, lease_s, prefix_salt } = body(&bytes)?;
     if label.len() > MAX_LABEL {
         return Err(ApiError::LongLabel);
     }
-    let opening = Opening { label, lease: lease(lease_s, Lease::OPEN)? };
+    let prefix_salt = prefix_salt.as_ref().map(salt).transpose()?;
+    let opening = Opening { label, lease: lease(lease_s, Lease::OPEN)?, prefix_salt };
     let opened = ask(&state, |reply| Command::Open(opening, reply)).await??;
     Ok((StatusCode::CREATED, Json(opened)))
 }
@@ -137,13 +146,23 @@ pub(super) async fn observations(
     Shared(state): Shared<State>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let rows = ask(&state, |reply| Command::Observations(id, reply)).await??;
+    Ok(joined(&ask(&state, |reply| Command::Observations(id, reply)).await??))
+}
+
+fn joined(rows: &[Arc<str>]) -> Response {
     let mut text = String::with_capacity(rows.iter().map(|row| row.len() + 1).sum());
     for row in rows {
-        text.push_str(&row);
+        text.push_str(row);
         text.push('\n');
     }
-    Ok(lines(text))
+    lines(text)
+}
+
+pub(super) async fn prefixes(
+    Shared(state): Shared<State>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    Ok(joined(&ask(&state, |reply| Command::Prefixes(id, reply)).await??))
 }
 
 pub(super) async fn inflight(

@@ -87,6 +87,7 @@ pub fn router(worker: Handle, about: About, access: Arc<Access>, limits: ApiLimi
         .route("/v1/windows/{id}/observations", get(handlers::observations))
         .route("/v1/windows/{id}/legs", get(legs::rows))
         .route("/v1/windows/{id}/delivery", get(legs::delivery))
+        .route("/v1/windows/{id}/prefixes", get(handlers::prefixes))
         .route("/v1/windows/{id}/inflight", get(handlers::inflight))
         .route("/v1/windows/{id}/concentration", get(handlers::concentration))
         .route("/v1/inflight", get(handlers::gauges))

@@ -1,5 +1,6 @@
 //! The command line; one file per subcommand.
 
+mod audit;
 mod doctor;
 mod read;
 mod run;
@@ -23,6 +24,8 @@ pub struct Cli {
 enum Subcommands {
     /// Watches endpoints and serves what it sees over HTTP
     Run(Box<run::RunArgs>),
+    /// Records a window of live traffic to a folder, for `goodput audit`
+    Audit(Box<audit::AuditArgs>),
     /// Reads a pcap or pcapng file and says what its streams were like
     Read(read::ReadArgs),
     /// Says what this host lacks for watching, and the line that gives it
@@ -41,6 +44,7 @@ impl Cli {
     pub fn execute(&self) -> anyhow::Result<std::process::ExitCode> {
         match &self.command {
             Subcommands::Run(args) => run::execute(args),
+            Subcommands::Audit(args) => audit::execute(args),
             Subcommands::Read(args) => read::execute(args),
             Subcommands::Doctor(args) => doctor::execute(args),
             Subcommands::Selftest(args) => selftest::execute(args),

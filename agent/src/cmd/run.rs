@@ -100,7 +100,7 @@ fn prepare(args: &RunArgs) -> anyhow::Result<Prepared> {
     Ok(Prepared { config, listener, token, jsonl, source, tables })
 }
 
-fn configured(file: Option<&Path>, flags: &Settings) -> anyhow::Result<Config> {
+pub(super) fn configured(file: Option<&Path>, flags: &Settings) -> anyhow::Result<Config> {
     let file = file.map(Settings::read).transpose()?.unwrap_or_default();
     let host = nix::sys::utsname::uname()?;
     let host = host.nodename().to_string_lossy().into_owned();
@@ -174,7 +174,7 @@ impl Reloader {
 
 /// Without inet_diag the agent watches all the same. A thread that could not come back from another
 /// network namespace must not go on.
-fn socket_tables(config: &Config) -> anyhow::Result<Option<NetlinkTables>> {
+pub(super) fn socket_tables(config: &Config) -> anyhow::Result<Option<NetlinkTables>> {
     let endpoints: Vec<_> = config.endpoints.iter().map(|endpoint| endpoint.address).collect();
     match NetlinkTables::open(&endpoints) {
         Ok(tables) => {
@@ -206,7 +206,7 @@ fn sockdiag(prepared: &Prepared) -> Sockdiag {
     }
 }
 
-fn capture_config(config: &Config, kernel_log: bool) -> TcxConfig {
+pub(super) fn capture_config(config: &Config, kernel_log: bool) -> TcxConfig {
     let interface = |name: &String| match name.parse::<InterfaceRef>() {
         Ok(reference) => reference,
         Err(never) => match never {},

@@ -93,7 +93,8 @@ impl Exchange {
 
     /// What was hashed of the prompt.
     pub(super) fn take_prefixes(&mut self) -> Option<Prefixes> {
-        self.prompt.take().map(|prompt| prompt.finish())
+        let whole = self.request.is_complete();
+        self.prompt.take().map(|prompt| if whole { prompt.finish_whole() } else { prompt.finish() })
     }
 
     /// Takes request bytes; answers how many belong to this request.

@@ -116,6 +116,15 @@ impl PromptHasher {
         self.prefixes.end = end;
     }
 
+    /// The same, of a body that was seen to its end: one without a byte of a prompt has none.
+    #[must_use]
+    pub fn finish_whole(mut self) -> Prefixes {
+        if !self.done && self.prefixes.bytes == 0 {
+            self.end(PromptEnd::Absent);
+        }
+        self.finish()
+    }
+
     /// What is left of the prompt. Where its end did not come it was cut.
     #[must_use]
     pub fn finish(self) -> Prefixes {

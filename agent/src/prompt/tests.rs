@@ -117,6 +117,7 @@ fn bodies_without_a_prompt_have_no_hash() {
         assert_eq!((prefixes.end, prefixes.bytes), (PromptEnd::Absent, 0), "{body}");
     }
     assert_eq!(whole("").end, PromptEnd::Cut);
+    assert_eq!(PromptHasher::new().finish_whole().end, PromptEnd::Absent);
     assert_eq!(whole("{\"prompt\":\"abc").end, PromptEnd::Cut);
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::counters::{Snapshot, WindowCounters};
 use super::lease::{Expired, Lease};
+use super::prefixes::PrefixBook;
 use super::reason::{Reason, reasons};
 
 /// Windows kept at a time.
@@ -27,6 +28,9 @@ pub enum WindowError {
     /// The window was closed before.
     #[error("the window is closed already")]
     Closed,
+    /// The window hashes no prompts.
+    #[error("the window was opened without prefix_salt: it hashes no prompts")]
+    NoPrefixes,
     /// There are as many windows as are kept.
     #[error("{MAX_WINDOWS} windows are kept already")]
     Full,
@@ -75,8 +79,9 @@ pub struct Window {
     expires: Nanos,
     base: Snapshot,
     rows: Vec<Arc<str>>,
-    bytes: usize,
-    limited: bool,
+    pub(super) prefixes: Option<PrefixBook>,
+    pub(super) bytes: usize,
+    pub(super) limited: bool,
     endpoints_changed: bool,
 }
 
@@ -108,9 +113,9 @@ impl Window {
 /// All windows, by number.
 #[derive(Debug, Default)]
 pub struct Windows {
-    windows: BTreeMap<u64, Window>,
+    pub(super) windows: BTreeMap<u64, Window>,
     opened: u64,
-    bytes: usize,
+    pub(super) bytes: usize,
     limit: Option<usize>,
     expired: Expired,
 }
@@ -207,6 +212,7 @@ impl Windows {
             expires: Lease::OPEN.end(opened),
             base,
             rows: Vec::new(),
+            prefixes: None,
             bytes: 0,
             limited: false,
             endpoints_changed: false,
@@ -234,9 +240,13 @@ impl Windows {
         Ok(())
     }
 
+    pub(super) fn most_bytes(&self) -> usize {
+        self.limit.unwrap_or(MAX_BYTES)
+    }
+
     /// Gives an observation to every window that it belongs to.
     pub fn add(&mut self, seen: Nanos, row: &Arc<str>) {
-        let limit = self.limit.unwrap_or(MAX_BYTES);
+        let limit = self.most_bytes();
         for window in self.windows.values_mut().filter(|it| !it.finished && it.covers(seen)) {
             if self.bytes + row.len() > limit {
                 window.limited = true;

@@ -3,6 +3,7 @@
 mod book;
 mod counters;
 mod lease;
+mod prefixes;
 mod reason;
 
 pub use book::{Closing, MAX_WINDOWS, Window, WindowError, Windows};

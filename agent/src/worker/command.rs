@@ -12,6 +12,7 @@ use crate::capture::CaptureError;
 use crate::endpoint::Endpoint;
 use crate::inflight::{Concentration, GaugeRow, InflightRow, RoleSpread};
 use crate::metrics::Tick;
+use crate::prompt::Salt;
 use crate::window::{Closing, Lease, Reason, WindowCounters, WindowError};
 
 /// A window to be opened.
@@ -21,13 +22,15 @@ pub struct Opening {
     pub label: String,
     /// How long it is kept without a call about it.
     pub lease: Lease,
+    /// Prefixes of prompts are hashed and keyed with this secret.
+    pub prefix_salt: Option<Salt>,
 }
 
 impl Opening {
     /// A window that is kept for as long as most are.
     #[must_use]
     pub fn new(label: impl Into<String>) -> Self {
-        Self { label: label.into(), lease: Lease::OPEN }
+        Self { label: label.into(), lease: Lease::OPEN, prefix_salt: None }
     }
 }
 
@@ -131,6 +134,8 @@ pub enum Command {
     Observations(String, Sender<Result<Vec<Arc<str>>, WindowError>>),
     /// What pairing the legs of a window needs.
     Legs(String, Sender<Result<WindowLegs, WindowError>>),
+    /// Lines of `prefixes.jsonl`.
+    Prefixes(String, Sender<Result<Vec<Arc<str>>, WindowError>>),
     /// Lines of `inflight.jsonl`.
     Inflight(String, Sender<Result<Vec<InflightRow>, WindowError>>),
     /// Frees a window.

@@ -174,6 +174,7 @@ impl Engine {
         };
         self.write(&row);
         self.windows.add(observation.exchange.seen, &Arc::from(row));
+        self.windows.add_prefixes(&observation.exchange);
     }
 
     fn write(&mut self, row: &str) {
@@ -238,6 +239,9 @@ impl Engine {
                 drop(reply.send(rows.map(|it| it.map(|it| it.rows()).unwrap_or_default())));
             }
             Command::Legs(id, reply) => drop(reply.send(self.legs(&id))),
+            Command::Prefixes(id, reply) => {
+                drop(reply.send(self.window(&id).and_then(|key| self.windows.prefixes(key))));
+            }
             Command::Inflight(id, reply) => {
                 drop(reply.send(self.window(&id).map(|key| self.inflight.rows(key))));
             }
@@ -274,14 +278,21 @@ impl Engine {
         self.failure.is_some().then_some(Reason::SourceFailed)
     }
 
-    fn open(&mut self, Opening { label, lease }: Opening) -> Result<Opened, WindowError> {
+    fn open(&mut self, opening: Opening) -> Result<Opened, WindowError> {
+        let Opening { label, lease, prefix_salt } = opening;
         self.expire_windows(self.config.clock.now());
         self.windows.check_room()?;
+        if prefix_salt.is_some() {
+            self.flows.read_prompts(true);
+        }
         let base = self.snapshot();
         let opened_ns = self.config.clock.now();
         self.resynchronise(opened_ns);
         let (key, window_id) = self.windows.open(label, opened_ns, base)?;
         self.windows.set_lease(key, lease, opened_ns);
+        if let Some(salt) = prefix_salt {
+            self.windows.hash_prompts(key, salt);
+        }
         self.inflight.open(key, opened_ns);
         Ok(Opened { window_id, opened_ns, lease_s: lease.seconds() })
     }

@@ -4,6 +4,8 @@
 //! or environment, with a message that names the mend.
 
 mod analyze;
+mod audit;
+mod audit_picture;
 mod campaign_progress;
 mod health;
 mod judged;
@@ -41,6 +43,8 @@ enum Command {
     Probe(probe::Args),
     /// Replay a trace against one URL and record every request
     Replay(replay::Args),
+    /// Judge a gateway's routing by live traffic: shares, concentration, prefix affinity
+    Audit(audit::Args),
     /// Analyze a run directory again
     Analyze(analyze::Args),
     /// Judge a run directory again
@@ -55,6 +59,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Health(args) => health::run(args),
         Command::Probe(args) => probe::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Audit(args) => audit::run(args),
         Command::Analyze(args) => analyze::run(args),
         Command::Verify(args) => verify::run(args),
     };

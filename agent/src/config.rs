@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::capture::tcx::{DEFAULT_REQUEST_BUDGET, DEFAULT_RING_BYTES, Method};
+use crate::discovery;
 use crate::endpoint::Endpoint;
+use crate::evidence::DEFAULT_PROCESS;
 
 /// Address of the API when nothing else is said.
 pub const DEFAULT_API: &str = "127.0.0.1:9911";
@@ -14,6 +16,9 @@ pub const DEFAULT_INTERVAL_MS: u64 = 100;
 
 /// Silence after which an estimated connection counts no more, in seconds, when nothing else is said.
 pub const DEFAULT_IDLE_EXPIRY_S: u64 = 300;
+
+/// Time between two readings of LoxiLB's rules, in milliseconds, when nothing else is said.
+pub const DEFAULT_DISCOVERY_INTERVAL_MS: u64 = 5000;
 
 /// Where records come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -81,6 +86,48 @@ pub struct Settings {
     /// Where records come from [default: auto]
     #[arg(long)]
     pub source: Option<SourceKind>,
+    /// Name of LoxiLB's process, for /v1/evidence [default: loxilb]
+    #[arg(long, value_name = "NAME")]
+    pub loxilb_process: Option<String>,
+    /// See [`DiscoverySettings`].
+    #[command(flatten)]
+    #[serde(default)]
+    pub discovery: DiscoverySettings,
+}
+
+/// Table `[discovery]`: endpoints read back from LoxiLB besides those that are named.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, clap::Args)]
+#[serde(deny_unknown_fields)]
+pub struct DiscoverySettings {
+    /// Read VIPs and backends from LoxiLB's API, and keep them current
+    #[arg(id = "loxilb_url", long = "discover", value_name = "URL")]
+    pub loxilb_url: Option<String>,
+    /// Time between two readings [default: 5000]
+    #[arg(id = "discover_interval_ms", long = "discover-interval-ms", value_name = "MS")]
+    pub interval_ms: Option<u64>,
+}
+
+impl DiscoverySettings {
+    fn over(self, under: Self) -> Self {
+        Self {
+            loxilb_url: self.loxilb_url.or(under.loxilb_url),
+            interval_ms: self.interval_ms.or(under.interval_ms),
+        }
+    }
+
+    fn complete(self) -> Result<Option<discovery::Plan>, ConfigError> {
+        let interval_ms = self.interval_ms.unwrap_or(DEFAULT_DISCOVERY_INTERVAL_MS);
+        if !(100..=3_600_000).contains(&interval_ms) {
+            let what = format!("discovery.interval_ms is {interval_ms}");
+            return Err(refused(what, "set it between 100 and 3600000"));
+        }
+        let interval = std::time::Duration::from_millis(interval_ms);
+        let Some(url) = self.loxilb_url else { return Ok(None) };
+        let target: discovery::Target = url.parse().map_err(|error: discovery::TargetError| {
+            refused(format!("discovery.loxilb_url: {error}"), "or leave it out")
+        })?;
+        Ok(Some(discovery::Plan { target, interval }))
+    }
 }
 
 /// A complete configuration.
@@ -108,6 +155,10 @@ pub struct Config {
     pub idle_expiry_s: u64,
     /// See [`Settings::source`].
     pub source: SourceKind,
+    /// See [`Settings::loxilb_process`].
+    pub loxilb_process: String,
+    /// See [`Settings::discovery`].
+    pub discovery: Option<discovery::Plan>,
 }
 
 /// A configuration that can't be used.
@@ -184,6 +235,8 @@ impl Settings {
             interval_ms: self.interval_ms.or(under.interval_ms),
             idle_expiry_s: self.idle_expiry_s.or(under.idle_expiry_s),
             source: self.source.or(under.source),
+            loxilb_process: self.loxilb_process.or(under.loxilb_process),
+            discovery: self.discovery.over(under.discovery),
         }
     }
 
@@ -198,12 +251,13 @@ impl Settings {
                 "name one with --interface, for example lo",
             ));
         }
+        let discovery = self.discovery.complete()?;
         let mut endpoints = self.endpoints;
         endpoints.sort_unstable();
-        if endpoints.is_empty() {
+        if endpoints.is_empty() && discovery.is_none() {
             return Err(refused(
                 "no endpoint is named",
-                "name one with --endpoint, for example vip=10.0.0.10:8000",
+                "name one with --endpoint, for example vip=10.0.0.10:8000, or --discover LoxiLB's API",
             ));
         }
         if let Some(pair) = endpoints.windows(2).find(|pair| pair[0].address == pair[1].address) {
@@ -238,6 +292,8 @@ impl Settings {
             interval_ms,
             idle_expiry_s,
             source: self.source.unwrap_or_default(),
+            loxilb_process: self.loxilb_process.unwrap_or_else(|| DEFAULT_PROCESS.to_owned()),
+            discovery,
         })
     }
 }
@@ -316,6 +372,16 @@ mod tests {
             ..Default::default()
         };
         assert!(whole.clone().complete("h").is_ok());
+        let discovery = |url: &str, interval_ms| DiscoverySettings {
+            loxilb_url: Some(url.to_owned()),
+            interval_ms,
+        };
+        let found = Settings {
+            endpoints: vec![],
+            discovery: discovery("http://127.0.0.1:11111", None),
+            ..whole.clone()
+        };
+        assert!(found.complete("h").unwrap().endpoints.is_empty());
         let refused = [
             Settings { interfaces: vec![], ..whole.clone() },
             Settings { endpoints: vec![], ..whole.clone() },
@@ -326,6 +392,8 @@ mod tests {
             Settings { api: Some("nowhere".into()), ..whole.clone() },
             Settings { interval_ms: Some(0), ..whole.clone() },
             Settings { idle_expiry_s: Some(0), ..whole.clone() },
+            Settings { discovery: discovery("http://localhost:11111", None), ..whole.clone() },
+            Settings { discovery: discovery("http://127.0.0.1:11111", Some(1)), ..whole.clone() },
             Settings { api: Some("0.0.0.0:9911".into()), ..whole.clone() },
             Settings { api: Some("[::]:9911".into()), ..whole },
         ];

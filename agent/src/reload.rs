@@ -27,6 +27,8 @@ pub fn plan(old: &Config, new: &Config) -> Plan {
         ("request_budget_bytes", old.request_budget_bytes != new.request_budget_bytes),
         ("idle_expiry_s", old.idle_expiry_s != new.idle_expiry_s),
         ("source", old.source != new.source),
+        ("loxilb_process", old.loxilb_process != new.loxilb_process),
+        ("discovery", old.discovery != new.discovery),
     ];
     Plan {
         endpoints: (old.endpoints != new.endpoints).then(|| new.endpoints.clone()),

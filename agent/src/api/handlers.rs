@@ -14,7 +14,9 @@ use tokio::sync::oneshot::Sender;
 
 use super::error::ApiError;
 use super::{InterfaceName, Sockdiag, State};
+use crate::discovery::DiscoveryView;
 use crate::endpoint::Endpoint;
+use crate::evidence::Evidence;
 use crate::inflight::{Concentration, GAUGES_SCHEMA, GaugeRow, RoleSpread};
 use crate::metrics::{self, Process};
 use crate::prompt::Salt;
@@ -45,6 +47,7 @@ pub(super) struct StatusBody {
     complete: bool,
     reasons: BTreeSet<Reason>,
     sockdiag: Sockdiag,
+    discovery: Option<DiscoveryView>,
 }
 
 #[derive(Deserialize)]
@@ -113,6 +116,7 @@ pub(super) async fn status(Shared(state): Shared<State>) -> Result<Json<StatusBo
         complete: status.reasons.is_empty(),
         reasons: status.reasons,
         sockdiag: about.sockdiag.clone(),
+        discovery: about.discovery.as_ref().map(|it| it.view()),
     }))
 }
 
@@ -204,6 +208,12 @@ pub(super) async fn gauges(Shared(state): Shared<State>) -> Result<Json<GaugesBo
     }))
 }
 
+pub(super) async fn evidence(Shared(state): Shared<State>) -> Result<Json<Evidence>, ApiError> {
+    let collector = Arc::clone(&state.about.evidence);
+    let read = tokio::task::spawn_blocking(move || collector.read()).await;
+    Ok(Json(read.map_err(|_| ApiError::Window(WindowError::Stopping))?))
+}
+
 fn unix_seconds() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64())
@@ -219,6 +229,7 @@ pub(super) async fn metrics(Shared(state): Shared<State>) -> Result<Response, Ap
         reloads_applied,
         reloads_refused,
         api_refused,
+        discovery: state.about.discovery.as_ref().map(|it| it.counts()),
         source: state.about.source,
         kernel: state.about.kernel.clone(),
     };

@@ -21,6 +21,8 @@ pub use error::ApiError;
 pub use server::{ApiLimits, serve};
 
 use crate::capture::tcx::Missing;
+use crate::discovery::DiscoveryStatus;
+use crate::evidence::Collector;
 use crate::sockdiag::NamespaceView;
 use crate::worker::Handle;
 
@@ -64,6 +66,10 @@ pub struct About {
     pub interfaces: Vec<InterfaceName>,
     /// Where sockets are listed.
     pub sockdiag: Sockdiag,
+    /// What is known of LoxiLB on this host.
+    pub evidence: Arc<Collector>,
+    /// How endpoints are discovered, if they are.
+    pub discovery: Option<Arc<DiscoveryStatus>>,
 }
 
 /// What every handler needs.
@@ -91,6 +97,7 @@ pub fn router(worker: Handle, about: About, access: Arc<Access>, limits: ApiLimi
         .route("/v1/windows/{id}/inflight", get(handlers::inflight))
         .route("/v1/windows/{id}/concentration", get(handlers::concentration))
         .route("/v1/inflight", get(handlers::gauges))
+        .route("/v1/evidence", get(handlers::evidence))
         .fallback(handlers::unknown_path)
         .method_not_allowed_fallback(handlers::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::clock::{Clock, Monotonic};
 use crate::endpoint::{Endpoint, Role};
+use crate::evidence::Subject;
 use crate::flow::FlowLimits;
 use crate::testing::{Script, Talk, endpoint, scripted, stream};
 use crate::worker::{self, Engine, EngineConfig};
@@ -66,6 +67,8 @@ fn serving_within(token: Option<&str>, limits: ApiLimits) -> Served {
         ring_bytes: 4096,
         interfaces: vec![InterfaceName { name: "lo".to_owned(), index: 1 }],
         sockdiag: Sockdiag::default(),
+        evidence: Arc::new(Collector::new(Subject::default(), Arc::new(Monotonic))),
+        discovery: None,
     };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -222,6 +225,20 @@ fn status_and_gauges_have_the_documented_keys() {
     // A virtual address is no backend.
     assert_eq!((&told["roles"], &gauges["concentration"]), (&json!([]), &json!([])));
     served.call("GET", "/v1/windows/w99/concentration", "").assert_error(404);
+}
+
+#[test]
+fn evidence_is_served_and_no_discovery_is_none() {
+    let served = serving(None);
+    let evidence = served.call("GET", "/v1/evidence", "").json();
+    assert_eq!(evidence["schema"], "goodput.evidence/1");
+    // No process has an empty name.
+    assert_eq!(evidence["processes"]["value"], json!([]));
+    let documented = include_str!("../../../docs/formats.md");
+    for key in evidence.as_object().unwrap().keys() {
+        assert!(documented.contains(&format!("`{key}`")), "{key} is not documented");
+    }
+    assert_eq!(served.call("GET", "/v1/status", "").json()["discovery"], Value::Null);
 }
 
 #[test]

@@ -16,6 +16,9 @@ use crate::capture::CaptureSource as _;
 use crate::capture::tcx::{InterfaceRef, Missing, TcxConfig, TcxSource};
 use crate::clock::{Clock as _, Monotonic};
 use crate::config::{Config, Settings};
+use crate::discovery::{self, DiscoveryError, DiscoveryStatus, Found};
+use crate::endpoint::Endpoint;
+use crate::evidence::{Collector, Subject};
 use crate::flow::FlowLimits;
 use crate::sockdiag::{DiagError, NetlinkTables, SocketTables};
 use crate::worker::{self, Change, Command, Engine, EngineConfig, Handle, SocketWatch};
@@ -24,6 +27,7 @@ use crate::{notify, privileges, reload};
 const EXAMPLES: &str = "Examples:
   goodput-agent run --interface lo --endpoint vip=127.0.0.1:8000 --endpoint backend=127.0.0.1:8100
   goodput-agent run --config /etc/goodput/agent.toml --jsonl observations.jsonl
+  goodput-agent run --interface eth0 --discover http://127.0.0.1:11111
   goodput-agent run --interface eth0 --endpoint backend=10.0.1.1:8000 --api 0.0.0.0:9911 \
     --token-file agent.token
 
@@ -52,6 +56,15 @@ struct Prepared {
     jsonl: Option<Box<dyn Write + Send>>,
     source: TcxSource,
     tables: Option<NetlinkTables>,
+    /// Endpoints that the configuration names, without those that were found.
+    named: Vec<Endpoint>,
+    found: Option<Discovery>,
+}
+
+/// What was read of LoxiLB's rules.
+struct Discovery {
+    endpoints: Vec<Endpoint>,
+    status: Arc<DiscoveryStatus>,
 }
 
 /// Watches until it is told to stop.
@@ -59,13 +72,15 @@ pub(super) fn execute(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let prepared = prepare(args)?;
     let about = about(&prepared)?;
     privileges::drop_all().context("dropping capabilities")?;
-    let Prepared { config, listener, token, jsonl, source, tables } = prepared;
+    let Prepared { config, listener, token, jsonl, source, tables, named, found } = prepared;
     let tables = tables.map(|it| Box::new(it) as Box<dyn SocketTables>);
     let watch = SocketWatch::new(tables, config.idle_expiry_s * 1_000_000_000);
     let mut reloader = Reloader {
         file: args.config.clone(),
         flags: args.settings.clone(),
         config: config.clone(),
+        named,
+        found,
         access: Arc::new(Access::new(token)),
     };
     let interfaces = about.interfaces.iter().map(|it| (it.index, it.name.clone()));
@@ -86,18 +101,40 @@ pub(super) fn execute(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 /// The API comes first: when its port is taken, nothing was attached.
 fn prepare(args: &RunArgs) -> anyhow::Result<Prepared> {
-    let config = configured(args.config.as_deref(), &args.settings)?;
+    let mut config = configured(args.config.as_deref(), &args.settings)?;
     let listener = TcpListener::bind(config.api).with_context(|| {
         format!("api: can't listen on {}; choose another address with --api", config.api)
     })?;
     let token = read_token(&config)?;
     let jsonl = open_jsonl(&config)?;
+    let named = config.endpoints.clone();
+    let found = config.discovery.as_ref().map(first_reading);
+    if let Some(found) = &found {
+        config.endpoints = discovery::merged(&named, &found.endpoints);
+    }
     let source = TcxSource::open(&capture_config(&config, args.kernel_log))?;
     if let Err(reason) = source.retransmits_watched() {
         tracing::warn!(reason, "the kernel does not tell of retransmissions");
     }
     let tables = socket_tables(&config)?;
-    Ok(Prepared { config, listener, token, jsonl, source, tables })
+    Ok(Prepared { config, listener, token, jsonl, source, tables, named, found })
+}
+
+/// LoxiLB may start after the agent: then its rules are found later.
+fn first_reading(plan: &discovery::Plan) -> Discovery {
+    let status = Arc::new(DiscoveryStatus::new(&plan.target, plan.interval));
+    let endpoints = match discovery::read(&plan.target) {
+        Ok(found) => {
+            status.good(Monotonic.now(), &found, true);
+            found.endpoints
+        }
+        Err(error) => {
+            status.failed(&error.to_string());
+            tracing::warn!(%error, "no endpoints were discovered yet");
+            Vec::new()
+        }
+    };
+    Discovery { endpoints, status }
 }
 
 pub(super) fn configured(file: Option<&Path>, flags: &Settings) -> anyhow::Result<Config> {
@@ -130,6 +167,8 @@ struct Reloader {
     file: Option<PathBuf>,
     flags: Settings,
     config: Config,
+    named: Vec<Endpoint>,
+    found: Option<Discovery>,
     access: Arc<Access>,
 }
 
@@ -150,7 +189,9 @@ impl Reloader {
     }
 
     async fn apply(&mut self, worker: &Handle) -> anyhow::Result<()> {
-        let new = configured(self.file.as_deref(), &self.flags)?;
+        let mut new = configured(self.file.as_deref(), &self.flags)?;
+        let named = std::mem::take(&mut new.endpoints);
+        new.endpoints = self.with_found(&named);
         let token = read_token(&new)?;
         let jsonl = open_jsonl(&new)?;
         let plan = reload::plan(&self.config, &new);
@@ -168,6 +209,44 @@ impl Reloader {
             tracing::warn!(key, "this key was changed: it needs a restart, its old value stays");
         }
         self.config = reload::in_force(&self.config, new);
+        self.named = named;
+        Ok(())
+    }
+
+    fn with_found(&self, named: &[Endpoint]) -> Vec<Endpoint> {
+        let found = self.found.as_ref().map_or(&[][..], |it| &it.endpoints);
+        discovery::merged(named, found)
+    }
+
+    /// Follows a reading of LoxiLB's rules; on any error everything stays as it was.
+    async fn discovered(&mut self, worker: &Handle, reading: Result<Found, DiscoveryError>) {
+        let applied = match reading {
+            Ok(found) => self.follow(worker, found).await,
+            Err(error) => Err(error.into()),
+        };
+        let Some(discovery) = &self.found else { return };
+        if let Err(error) = applied {
+            let error = format!("{error:#}");
+            if discovery.status.failed(&error) {
+                tracing::warn!(error, "endpoints were not discovered: the old ones stay in force");
+            }
+        }
+    }
+
+    async fn follow(&mut self, worker: &Handle, found: Found) -> anyhow::Result<()> {
+        let endpoints = discovery::merged(&self.named, &found.endpoints);
+        let changed = endpoints != self.config.endpoints;
+        if changed {
+            let change = Change { endpoints: Some(endpoints.clone()), ..Change::default() };
+            let answer = worker.ask(|reply| Command::Reconfigure(change, reply)).await;
+            answer.context("the worker has stopped; restart the agent")??;
+            tracing::info!(endpoints = endpoints.len(), "LoxiLB's rules changed: endpoints follow");
+            self.config.endpoints = endpoints;
+        }
+        if let Some(discovery) = &mut self.found {
+            discovery.status.good(Monotonic.now(), &found, changed);
+            discovery.endpoints = found.endpoints;
+        }
         Ok(())
     }
 }
@@ -239,7 +318,15 @@ fn about(prepared: &Prepared) -> anyhow::Result<About> {
             .map_or(0.0, |since| since.as_secs_f64()),
         ring_bytes: u64::from(prepared.config.ring_bytes),
         sockdiag: sockdiag(prepared),
+        evidence: Arc::new(Collector::new(subject(prepared)?, Arc::new(Monotonic))),
+        discovery: prepared.found.as_ref().map(|it| Arc::clone(&it.status)),
     })
+}
+
+fn subject(prepared: &Prepared) -> anyhow::Result<Subject> {
+    let views = prepared.source.interfaces()?;
+    let interfaces = views.into_iter().map(|view| (view.name, view.ifindex)).collect();
+    Ok(Subject { process: prepared.config.loxilb_process.clone(), interfaces })
 }
 
 async fn serve(
@@ -266,8 +353,10 @@ async fn serve(
         tokio::spawn(notify::guard(handle.clone(), period, feed));
     }
     notify::tell(&[NotifyState::Ready]);
+    let mut readings = reloader.config.discovery.clone().map(discovery::poll).transpose()?;
     loop {
         tokio::select! {
+            Some(reading) = next(&mut readings) => reloader.discovered(&handle, reading).await,
             _ = hangup.recv() => {
                 notify::reloading();
                 reloader.reload(&handle).await;
@@ -282,6 +371,16 @@ async fn serve(
     api.abort();
     handle.ask(Command::Stop).await;
     Ok(())
+}
+
+/// The next reading of LoxiLB's rules; never where endpoints are not discovered.
+async fn next(
+    readings: &mut Option<tokio::sync::mpsc::Receiver<Result<Found, DiscoveryError>>>,
+) -> Option<Result<Found, DiscoveryError>> {
+    match readings {
+        Some(readings) => readings.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn say_ready(address: std::net::SocketAddr, about: &About) -> std::io::Result<()> {

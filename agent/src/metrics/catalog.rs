@@ -153,6 +153,10 @@ families! {
         "Failed writes to the JSONL file.";
     RELOADS = "goodput_agent_config_reloads", Counter, "", &["outcome"],
         "Configuration reloads, applied or refused.";
+    DISCOVERY_READINGS = "goodput_agent_discovery_readings", Counter, "", &["outcome"],
+        "Readings of LoxiLB's rules: other endpoints applied, unchanged, or failed.";
+    DISCOVERED = "goodput_agent_discovered_endpoints", Gauge, "", &[],
+        "Endpoints found by the last good reading of LoxiLB's rules.";
     API_REFUSED = "goodput_agent_api_connections_refused", Counter, "", &[],
         "API connections closed because as many as are served were open.";
     TICKS = "goodput_agent_ticks", Counter, "", &[],

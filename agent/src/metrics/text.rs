@@ -12,6 +12,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::catalog::*;
 use super::{EndpointBook, Histogram, Tick, concentration, count_f64};
 use crate::capture::ClassCounters;
+use crate::discovery::DiscoveryCounts;
 use crate::endpoint::Role;
 use crate::inflight::ConnectionSource;
 use crate::window::Reason;
@@ -32,6 +33,8 @@ pub struct Process {
     pub reloads_applied: u64,
     /// Reloads that were refused.
     pub reloads_refused: u64,
+    /// Readings of LoxiLB's rules, where endpoints are discovered.
+    pub discovery: Option<DiscoveryCounts>,
     /// API connections refused.
     pub api_refused: u64,
     /// Name of the source.
@@ -224,6 +227,13 @@ impl Exposition {
         let reloads = [("applied", process.reloads_applied), ("refused", process.reloads_refused)]
             .map(|(outcome, count)| ([outcome.to_owned()], count));
         write(encoder, &RELOADS, reloads, counter)?;
+        let readings = process.discovery.iter().flat_map(|it| {
+            [("applied", it.applied), ("unchanged", it.unchanged), ("failed", it.failed)]
+        });
+        let readings = readings.map(|(outcome, count)| ([outcome.to_owned()], count));
+        write(encoder, &DISCOVERY_READINGS, readings, counter)?;
+        let found = process.discovery.iter().map(|it| ([], it.endpoints));
+        write(encoder, &DISCOVERED, found, whole)?;
         write(encoder, &API_REFUSED, [([], process.api_refused)], counter)?;
         write(encoder, &TICKS, [([], tick.number)], counter)?;
         write(encoder, &TICK_TIME, [([], process.tick_unix_s)], gauge)?;

@@ -117,10 +117,10 @@ pub(super) fn checked(endpoints: &[SocketAddr]) -> Result<Vec<SocketAddr>, Captu
         ));
     }
     let most = usize::try_from(agent_ebpf::endpoint::MAX_ENDPOINTS).unwrap_or(usize::MAX);
-    if endpoints.is_empty() || endpoints.len() > most {
+    if endpoints.len() > most {
         return Err(refused(
             format!("{} endpoints", endpoints.len()),
-            &format!("name between 1 and {most} endpoints"),
+            &format!("name at most {most} endpoints"),
         ));
     }
     Ok(endpoints)
@@ -276,7 +276,7 @@ mod tests {
     fn wildcards_empty_lists_and_odd_rings_name_the_mend() {
         let wildcard = config(&["0.0.0.0:80"]).checked_endpoints().unwrap_err().to_string();
         assert!(wildcard.contains("0.0.0.0:80") && wildcard.contains("name each address"));
-        assert!(config(&[]).checked_endpoints().is_err());
+        assert!(config(&[]).checked_endpoints().unwrap().is_empty());
         let odd = TcxConfig { ring_bytes: 3_000_000, ..config(&["10.0.0.1:80"]) };
         assert!(odd.checked_endpoints().unwrap_err().to_string().contains("16777216"));
     }

@@ -14,7 +14,7 @@ use crate::namespace::Namespace;
 use crate::process::Process;
 
 /// Far above what any replay of these tests takes.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// One replay.
 #[derive(Clone, Copy, Debug)]

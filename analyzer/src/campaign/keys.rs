@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::replay::Connections;
 use crate::rundir::Expected;
 use crate::trace::TraceFormat;
 
@@ -21,6 +22,9 @@ pub struct CampaignKeys {
     pub trace: TraceKeys,
     /// How it becomes HTTP requests.
     pub request: RequestKeys,
+    /// How requests are sent.
+    #[serde(default)]
+    pub replay: ReplayKeys,
     /// What a good request is.
     pub slo: SloKeys,
     /// How much and how often.
@@ -107,6 +111,15 @@ pub struct RequestKeys {
     pub length_control: LengthControl,
     /// File with the bearer token of the VIPs, relative to the campaign.
     pub token_file: Option<PathBuf>,
+}
+
+/// `[replay]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayKeys {
+    /// Whether connections are used again.
+    #[serde(default)]
+    pub connections: Connections,
 }
 
 /// `[slo]`; exactly one of `multiple_of_baseline` and `fixed`.

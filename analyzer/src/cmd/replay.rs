@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use analyzer::clock::SystemClock;
 use analyzer::prompt::{Api, BodyOptions, Salt};
 use analyzer::replay::{
-    BearerToken, ReplayConfig, RequestLimits, RunIdentity, RunSummary, Target, Tuning,
+    BearerToken, Connections, ReplayConfig, RequestLimits, RunIdentity, RunSummary, Target, Tuning,
 };
 use analyzer::schedule::{Arrivals, Plan, Schedule};
 use analyzer::trace::{LoadOptions, Trace};
@@ -86,6 +86,9 @@ pub(crate) struct Args {
     /// File holding the bearer token
     #[arg(long)]
     token_file: Option<PathBuf>,
+    /// Whether a connection carries one request or several
+    #[arg(long, value_enum, default_value_t = ConnectionsArg::Fresh)]
+    connections: ConnectionsArg,
     /// Prints the summary as JSON
     #[arg(long)]
     json: bool,
@@ -103,6 +106,24 @@ enum ArrivalsArg {
     Poisson,
     /// Equal gaps
     Constant,
+}
+
+/// How connections are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ConnectionsArg {
+    /// One for every request
+    Fresh,
+    /// Used again when a response has ended; many gateways then keep the backend
+    KeepAlive,
+}
+
+impl From<ConnectionsArg> for Connections {
+    fn from(arg: ConnectionsArg) -> Self {
+        match arg {
+            ConnectionsArg::Fresh => Self::Fresh,
+            ConnectionsArg::KeepAlive => Self::KeepAlive,
+        }
+    }
 }
 
 /// Everything checked before the first byte is sent or written.
@@ -185,6 +206,7 @@ fn replay(args: &Args, checked: &Checked, stop: &StopOnSignal) -> anyhow::Result
         schedule: &checked.schedule,
         body: &checked.body,
         salt: Some(checked.salt),
+        connections: args.connections.into(),
         limits: RequestLimits {
             deadline_ns: args.deadline_ms.saturating_mul(NS_PER_MS),
             stall_ns: args.stall_ms.saturating_mul(NS_PER_MS),

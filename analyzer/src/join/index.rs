@@ -19,6 +19,7 @@ pub(super) struct Legs<'a> {
 }
 
 impl<'a> Legs<'a> {
+    /// A request that was sent again has a row for each time; the one that was answered counts.
     /// In prefill/decode disaggregation a request has two backend legs; the one that carries tokens to
     /// the client counts, which is the last that began to answer.
     pub(super) fn of(observed: &'a [Observed]) -> Self {
@@ -27,7 +28,8 @@ impl<'a> Legs<'a> {
             for row in &observed.rows {
                 let Some(id) = row.trace_id else { continue };
                 let slot = by_id.entry((id, row.leg)).or_insert(Seen { agent, row });
-                if slot.agent == agent && row.first_token_ns > slot.row.first_token_ns {
+                let progress = |row: &KernelRow| (row.first_token_ns, row.request_end_ns);
+                if slot.agent == agent && progress(row) > progress(slot.row) {
                     *slot = Seen { agent, row };
                 }
             }

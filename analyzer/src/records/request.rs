@@ -61,11 +61,21 @@ pub struct RequestRecord {
     pub trace_id: TraceId,
     /// Number of the connection, from 0; `None` when none was opened.
     pub conn_id: Option<u64>,
+    /// Requests that the connection had carried before, from 0; `None` without a connection.
+    #[serde(default)]
+    pub conn_request_index: Option<u64>,
+    /// The connection had carried another request.
+    #[serde(default)]
+    pub conn_reused: bool,
+    /// Times it was sent again because a reused connection ended before any byte of the response. The rest of
+    /// the record is of the last time.
+    #[serde(default)]
+    pub retries: u32,
     /// When the schedule wanted it sent.
     pub planned_ns: Nanos,
     /// When the client took it up, just before it opened the connection.
     pub dispatched_ns: Option<Nanos>,
-    /// When the connection was seen open.
+    /// When the connection was seen open; `None` on a reused one.
     pub connected_ns: Option<Nanos>,
     /// Clock read immediately before the write that carried the last request byte.
     pub sent_ns: Option<Nanos>,

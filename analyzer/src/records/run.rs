@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::replay::Connections;
 use protocol::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,6 +64,9 @@ pub struct RunRecord {
     pub lag_p99_ns: Option<i64>,
     /// Largest.
     pub lag_max_ns: Option<i64>,
+    /// Whether they were used again.
+    #[serde(default)]
+    pub connection_mode: Connections,
     /// Connections opened.
     pub connections: u64,
     /// Requests whose first token's stamp may be that of later bytes.

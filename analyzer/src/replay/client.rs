@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use protocol::TraceId;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::config::{RequestLimits, Tuning};
+use super::config::{Connections, RequestLimits, Tuning};
 use super::connection::Instruments;
 use super::error::ReplayError;
 use super::receive::enable_stamps;
@@ -95,6 +95,7 @@ impl<'a> Client<'a> {
             stop,
             connections: &self.connections,
             oversized: &AtomicU64::new(0),
+            reuse: Connections::Fresh,
         };
         let mut ended = None;
         Worker::new(shared, source)?.run(&mut |record| ended = Some(record))?;

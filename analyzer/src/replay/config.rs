@@ -3,6 +3,8 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::target::Target;
 use super::token::BearerToken;
 use crate::prompt::{BodyOptions, Salt};
@@ -28,6 +30,18 @@ impl RequestLimits {
     pub fn with_deadline_ns(deadline_ns: u64) -> Self {
         Self { deadline_ns, stall_ns: DEFAULT_STALL_NS }
     }
+}
+
+/// Whether a connection carries one request or several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// A connection of its own for every request: gateways that pin a connection to a backend choose anew.
+    #[default]
+    Fresh,
+    /// A connection whose response has ended takes the next request that is due; without an idle one a new
+    /// one is opened, so that the loop stays open.
+    KeepAlive,
 }
 
 /// Knobs that make the client worse on purpose, so that tests can see the client's part move. All
@@ -68,6 +82,8 @@ pub struct ReplayConfig<'a> {
     pub body: &'a BodyOptions,
     /// Keeps this repetition's prefixes apart from all others.
     pub salt: Option<Salt>,
+    /// Whether connections are used again.
+    pub connections: Connections,
     /// How long a request may take.
     pub limits: RequestLimits,
     /// Directory of the repetition; made if it is missing. `schedule.jsonl` and `requests.jsonl` in it

@@ -1,16 +1,16 @@
-//! One request on its own connection, from connect to the end of the response.
+//! One request on a connection, from connect or reuse to the end of the response.
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use nix::sys::epoll::EpollFlags;
 use protocol::http1::{Close, Framing, Method};
 use protocol::timeline::{FeedReport, Limits};
 use protocol::{Nanos, ResponseTimeline};
-use socket2::{Domain, Protocol, Socket, Type};
 
 use super::config::Tuning;
-use super::receive::{Received, enable_queue_length, enable_stamps, receive};
+use super::line::Line;
+use super::receive::{Received, receive};
 use super::source::Prepared;
 use crate::clock::{Clock, RealtimeMap, STEP_NS};
 use crate::outcome::Ending;
@@ -63,45 +63,69 @@ pub(super) struct Connection {
     pub(super) connected: Option<Nanos>,
     pub(super) sent: Option<Nanos>,
     pub(super) written: usize,
+    pub(super) retries: u32,
     pub(super) timeline: ResponseTimeline,
     pub(super) stamps: StampTally,
     pub(super) coalesced: Option<bool>,
     released: bool,
     write_error: Option<io::Error>,
-    socket: Socket,
+    pub(super) line: Line,
 }
 
 impl Connection {
-    /// Opens a socket and begins to connect.
-    pub(super) fn open(
-        prepared: Prepared,
-        address: std::net::SocketAddr,
-        dispatched: Nanos,
-        tuning: Tuning,
-    ) -> Result<Self, (Prepared, io::Error)> {
-        let socket = match connect(address, tuning) {
-            Ok(socket) => socket,
-            Err(error) => return Err((prepared, error)),
-        };
+    /// A request on a line that was just opened, or on one that is used again.
+    pub(super) fn new(prepared: Prepared, line: Line, dispatched: Nanos) -> Self {
         let limits = Limits { token_stamps: TOKEN_STAMPS, ..Limits::default() };
-        Ok(Self {
+        let reused = line.requests > 1;
+        Self {
             prepared,
-            phase: Phase::Connecting,
+            phase: if reused { Phase::Sending } else { Phase::Connecting },
             dispatched,
             connected: None,
             sent: None,
             written: 0,
+            retries: 0,
             timeline: ResponseTimeline::with_limits(Method::Post, limits),
             stamps: StampTally::default(),
             coalesced: None,
             released: false,
             write_error: None,
-            socket,
-        })
+            line,
+        }
+    }
+
+    /// Sends the request that could not be answered on a connection of its own. The plan and the first
+    /// dispatch stay: what the lost connection cost is the request's.
+    pub(super) fn again(self, line: Line) -> Self {
+        let retries = self.retries + 1;
+        Self { retries, ..Self::new(self.prepared, line, self.dispatched) }
+    }
+
+    /// It went out on a connection that had carried another request.
+    pub(super) fn reused(&self) -> bool {
+        self.line.requests > 1
+    }
+
+    /// Whether the request may be sent once more: only after a reused connection ended before any byte of the
+    /// response (RFC 9112 9.3.1; the server closed it between two requests).
+    pub(super) fn may_retry(&self, ending: &Ending) -> bool {
+        let ended = matches!(ending, Ending::Eof | Ending::Reset(_));
+        ended && self.reused() && self.timeline.record().bytes == 0
+    }
+
+    /// Whether the line may carry another request: the response ended by its own framing with nothing behind
+    /// it, neither side asked to close, and the request was taken whole.
+    pub(super) fn may_keep(&self, ending: &Ending) -> bool {
+        *ending == Ending::Response
+            && self.timeline.keep_alive()
+            && self.timeline.record().framing == Framing::Valid
+            && self.phase == Phase::Receiving
+            && self.write_error.is_none()
+            && self.sent.is_some()
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.line.fd()
     }
 
     /// Readiness that the current phase waits for. A response may begin, and must be seen, before the
@@ -137,7 +161,7 @@ impl Connection {
     }
 
     fn connected(&mut self, with: Instruments<'_>) -> Next {
-        match self.socket.take_error() {
+        match self.line.socket.take_error() {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => return Next::End(Ending::Connect(error.to_string())),
         }
@@ -164,7 +188,7 @@ impl Connection {
             // Read before the write: the peer may act on the last byte before the call returns.
             let before = with.clock.now();
             let rest = &self.prepared.bytes[self.written..end];
-            match self.socket.send_with_flags(rest, libc::MSG_NOSIGNAL) {
+            match self.line.socket.send_with_flags(rest, libc::MSG_NOSIGNAL) {
                 Ok(written) => self.written += written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Next::Wait,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -185,13 +209,20 @@ impl Connection {
             return Next::Hold;
         }
         self.phase = Phase::Receiving;
-        self.prepared.release_bytes();
+        if !self.reused() {
+            self.prepared.release_bytes();
+        }
         Next::Wait
+    }
+
+    /// Begins on a reused line.
+    pub(super) fn begin(&mut self, with: Instruments<'_>) -> Next {
+        self.write(with)
     }
 
     pub(super) fn read(&mut self, with: Instruments<'_>, buffer: &mut [u8]) -> Next {
         for _ in 0..READS_PER_TURN {
-            match receive(self.socket.as_fd(), buffer) {
+            match receive(self.line.fd(), buffer) {
                 Ok(received) if received.len == 0 => return self.closed(with),
                 Ok(received) => {
                     if self.take(&buffer[..received.len], received, buffer.len(), with) {
@@ -221,6 +252,10 @@ impl Connection {
         with: Instruments<'_>,
     ) -> bool {
         let stamp = self.stamp(received.realtime, with);
+        if self.phase == Phase::Receiving {
+            // It has been answered: no retry will need the bytes.
+            self.prepared.release_bytes();
+        }
         let report = self.timeline.feed(bytes, stamp);
         if report.first_token {
             self.coalesced = Some(coalesced(report, received, capacity));
@@ -239,7 +274,7 @@ impl Connection {
     /// the peer has closed, so that callers read on to the end of the stream.
     fn left(&self, hint: u32) -> u64 {
         match hint {
-            1 => receive(self.socket.as_fd(), &mut [0]).map_or(0, |last| last.len as u64),
+            1 => receive(self.line.fd(), &mut [0]).map_or(0, |last| last.len as u64),
             hint => u64::from(hint),
         }
     }
@@ -278,7 +313,7 @@ impl Connection {
 
     /// The deadline has passed at `now`.
     pub(super) fn deadline(&self, now: Nanos, stall_ns: u64) -> Ending {
-        if self.connected.is_none() {
+        if self.connected.is_none() && !self.reused() {
             return Ending::Connect("not connected by the deadline".to_owned());
         }
         let stall = i64::try_from(stall_ns).unwrap_or(i64::MAX);
@@ -293,22 +328,4 @@ fn coalesced(report: FeedReport, received: Received, capacity: usize) -> bool {
     let remains = received.queued.is_some_and(|bytes| bytes > 0);
     let excess = received.len > report.consumed;
     report.followed || excess || received.len == capacity || remains
-}
-
-fn connect(address: std::net::SocketAddr, tuning: Tuning) -> io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM.nonblocking().cloexec(),
-        Some(Protocol::TCP),
-    )?;
-    socket.set_tcp_nodelay(true)?;
-    if !tuning.clock_stamps {
-        enable_stamps(socket.as_fd());
-    }
-    enable_queue_length(socket.as_fd());
-    match socket.connect(&address.into()) {
-        Ok(()) => Ok(socket),
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
-        Err(error) => Err(error),
-    }
 }

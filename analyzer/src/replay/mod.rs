@@ -10,6 +10,7 @@ mod connection;
 mod error;
 mod exhausted;
 mod ledger;
+mod line;
 mod progress;
 mod receive;
 mod record;
@@ -23,7 +24,7 @@ mod wire;
 mod worker;
 
 pub use client::Client;
-pub use config::{ReplayConfig, RequestLimits, RunIdentity, Tuning};
+pub use config::{Connections, ReplayConfig, RequestLimits, RunIdentity, Tuning};
 pub use error::ReplayError;
 pub use progress::{ProgressSink, Silent};
 pub use run::run;

@@ -5,6 +5,7 @@ use protocol::timeline::TokensFrom;
 use protocol::{Nanos, TimelineRecord, Tpot, TraceId};
 
 use super::connection::{Connection, StampTally};
+use super::line::Line;
 use crate::outcome::{Class, Ending, classify};
 use crate::records::{
     FramingVerdict, RequestRecord, StampSource, TokensSource, TpotUndefined, Versioned as _,
@@ -27,13 +28,12 @@ pub(super) fn without_connection(
     }
 }
 
-/// A request that had a connection.
+/// A request that had a connection, and the line under it.
 pub(super) fn of_connection(
     connection: Connection,
-    conn_id: u64,
     ending: &Ending,
     end: Nanos,
-) -> RequestRecord {
+) -> (RequestRecord, Line) {
     let Connection {
         prepared,
         dispatched,
@@ -43,13 +43,18 @@ pub(super) fn of_connection(
         stamps,
         coalesced,
         timeline,
+        retries,
+        line,
         ..
     } = connection;
     let response = timeline.into_record();
     let (class, detail) = classify(&response, ending);
     let planned = prepared.planned;
     let record = RequestRecord {
-        conn_id: Some(conn_id),
+        conn_id: Some(line.id),
+        conn_request_index: Some(line.requests - 1),
+        conn_reused: line.requests > 1,
+        retries,
         dispatched_ns: Some(dispatched),
         connected_ns: connected,
         sent_ns: sent,
@@ -63,7 +68,7 @@ pub(super) fn of_connection(
         request_bytes: wide(written),
         ..blank(prepared.index, prepared.trace_id, planned)
     };
-    with_tokens(with_response(record, &response), &response)
+    (with_tokens(with_response(record, &response), &response), line)
 }
 
 fn with_response(record: RequestRecord, response: &TimelineRecord) -> RequestRecord {
@@ -142,6 +147,9 @@ fn blank(index: u64, trace_id: TraceId, planned: Nanos) -> RequestRecord {
         index,
         trace_id,
         conn_id: None,
+        conn_request_index: None,
+        conn_reused: false,
+        retries: 0,
         planned_ns: planned,
         dispatched_ns: None,
         connected_ns: None,

@@ -52,6 +52,7 @@ pub fn run(
         stop: &halt,
         connections: &connections,
         oversized: &oversized,
+        reuse: config.connections,
     };
     let supervisor = Supervisor { config, clock, realtime: &realtime, stop, halt: &halt };
     let booked = supervisor.supervise(shared, writer, progress)?;

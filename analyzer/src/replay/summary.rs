@@ -85,6 +85,7 @@ impl Tally {
             lag_p50_ns: pace.lag_p50_ns,
             lag_p99_ns: pace.lag_p99_ns,
             lag_max_ns: pace.lag_max_ns,
+            connection_mode: config.connections,
             connections: facts.connections,
             coalesced_reads: self.coalesced_reads,
             stamp_fallbacks: self.stamp_fallbacks,

@@ -11,10 +11,11 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use protocol::Nanos;
 
-use super::config::RequestLimits;
+use super::config::{Connections, RequestLimits};
 use super::connection::{Connection, Instruments, Next, Phase};
 use super::error::ReplayError;
 use super::exhausted::exhausted;
+use super::line::Line;
 use super::record::{of_connection, without_connection};
 use super::source::{Prepared, Source};
 use super::timers::{Due, Timers};
@@ -25,7 +26,7 @@ const READ_BUFFER_BYTES: usize = 64 * 1024;
 const EVENTS_PER_WAIT: usize = 256;
 /// How long a stop may go unnoticed while nothing happens.
 const STOP_POLL_MS: u8 = 20;
-/// Of the timer in the epoll set; connection numbers never reach it.
+/// Of the timer in the epoll set; keys never reach it.
 const TIMER_KEY: u64 = u64::MAX;
 
 /// What all event loops of a run share.
@@ -40,6 +41,8 @@ pub(super) struct Shared<'a> {
     pub(super) connections: &'a AtomicU64,
     /// Bodies beyond the inspection limit, among those dispatched.
     pub(super) oversized: &'a AtomicU64,
+    /// Whether a connection takes another request.
+    pub(super) reuse: Connections,
 }
 
 /// Takes the records of requests as they end.
@@ -51,7 +54,11 @@ pub(super) struct Worker<'a> {
     epoll: Epoll,
     timer: TimerFd,
     timers: Timers,
+    /// Requests under way, by a key that is never used again: timers outlive the requests that set them.
     connections: BTreeMap<u64, Connection>,
+    /// Lines that wait for a request, the most recently used last.
+    idle: BTreeMap<u64, Line>,
+    next_key: u64,
     buffer: Vec<u8>,
 }
 
@@ -72,6 +79,8 @@ impl<'a> Worker<'a> {
             timer,
             timers: Timers::default(),
             connections: BTreeMap::new(),
+            idle: BTreeMap::new(),
+            next_key: 0,
             buffer: vec![0; READ_BUFFER_BYTES],
         })
     }
@@ -90,8 +99,7 @@ impl<'a> Worker<'a> {
     pub(super) fn run(&mut self, sink: Sink<'_>) -> Result<(), ReplayError> {
         loop {
             if self.shared.stop.load(Ordering::Relaxed) {
-                self.cancel(sink);
-                return Ok(());
+                return self.cancel(sink);
             }
             self.dispatch(sink)?;
             self.expire(sink)?;
@@ -117,33 +125,86 @@ impl<'a> Worker<'a> {
     }
 
     fn dispatch_one(&mut self, prepared: Prepared, sink: Sink<'_>) -> Result<(), ReplayError> {
-        let shared = self.shared;
-        let deadline = prepared.planned.get().saturating_add(shared.limits.deadline_ns);
-        shared.oversized.fetch_add(u64::from(prepared.oversized), Ordering::Relaxed);
+        self.shared.oversized.fetch_add(u64::from(prepared.oversized), Ordering::Relaxed);
         let dispatched = self.now();
-        match Connection::open(prepared, shared.address, dispatched, shared.instruments.tuning) {
-            Ok(connection) => {
-                let id = shared.connections.fetch_add(1, Ordering::Relaxed);
-                let event = EpollEvent::new(connection.interest(), id);
-                self.epoll
-                    .add(connection.fd(), event)
-                    .map_err(ReplayError::in_call("epoll_ctl"))?;
-                self.timers.add(Nanos::new(deadline), id, Due::Deadline);
-                self.connections.insert(id, connection);
-            }
-            Err((Prepared { index, trace_id, planned, .. }, error)) => {
-                let key = (index, trace_id, planned);
-                let now = self.now();
-                sink(match exhausted(&error) {
-                    Some(what) => without_connection(key, None, now, Class::CancelledByTool, &what),
-                    None => {
-                        let (class, detail) = (Class::ConnectError, error.to_string());
-                        without_connection(key, Some(dispatched), now, class, &detail)
-                    }
-                });
+        if let Some((key, line)) = self.take_idle() {
+            return self.reuse(key, Connection::new(prepared, line, dispatched), sink);
+        }
+        match self.open() {
+            Ok(line) => self.admit(Connection::new(prepared, line, dispatched)),
+            Err(error) => {
+                self.not_opened(&prepared, dispatched, &error, sink);
+                Ok(())
             }
         }
+    }
+
+    fn open(&self) -> std::io::Result<Line> {
+        let Shared { address, instruments, connections, .. } = self.shared;
+        Line::open(address, instruments.tuning, || connections.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn key(&mut self) -> u64 {
+        self.next_key += 1;
+        self.next_key
+    }
+
+    /// Takes up a request on a line that is being opened.
+    fn admit(&mut self, connection: Connection) -> Result<(), ReplayError> {
+        let key = self.key();
+        let event = EpollEvent::new(connection.interest(), key);
+        self.epoll.add(connection.fd(), event).map_err(ReplayError::in_call("epoll_ctl"))?;
+        self.follow(key, connection);
         Ok(())
+    }
+
+    fn follow(&mut self, key: u64, connection: Connection) {
+        let deadline = self.shared.limits.deadline_ns;
+        let deadline = connection.prepared.planned.get().saturating_add(deadline);
+        self.timers.add(Nanos::new(deadline), key, Due::Deadline);
+        self.connections.insert(key, connection);
+    }
+
+    /// The most recently used line that is still open.
+    fn take_idle(&mut self) -> Option<(u64, Line)> {
+        while let Some((key, mut line)) = self.idle.pop_last() {
+            if line.quiet() {
+                line.requests += 1;
+                return Some((key, line));
+            }
+        }
+        None
+    }
+
+    /// Takes up a request on a line that was idle under `key`.
+    fn reuse(
+        &mut self,
+        key: u64,
+        mut connection: Connection,
+        sink: Sink<'_>,
+    ) -> Result<(), ReplayError> {
+        let next = connection.begin(self.shared.instruments);
+        self.follow(key, connection);
+        self.go_on(key, next, true, sink)
+    }
+
+    /// No connection could be opened.
+    fn not_opened(
+        &self,
+        prepared: &Prepared,
+        dispatched: Nanos,
+        error: &std::io::Error,
+        sink: Sink<'_>,
+    ) {
+        let key = (prepared.index, prepared.trace_id, prepared.planned);
+        let now = self.now();
+        sink(match exhausted(error) {
+            Some(what) => without_connection(key, None, now, Class::CancelledByTool, &what),
+            None => {
+                let (class, detail) = (Class::ConnectError, error.to_string());
+                without_connection(key, Some(dispatched), now, class, &detail)
+            }
+        });
     }
 
     fn expire(&mut self, sink: Sink<'_>) -> Result<(), ReplayError> {
@@ -172,8 +233,7 @@ impl<'a> Worker<'a> {
     ) -> Result<(), ReplayError> {
         match next {
             Next::End(ending) => {
-                self.end(id, &ending, sink);
-                return Ok(());
+                return self.end(id, &ending, sink);
             }
             Next::Hold => {
                 let hold = self.shared.instruments.tuning.hold_last_byte_ns;
@@ -198,22 +258,47 @@ impl<'a> Worker<'a> {
             .map_err(ReplayError::in_call("epoll_ctl"))
     }
 
-    fn end(&mut self, id: u64, ending: &Ending, sink: Sink<'_>) {
-        // Dropping the connection closes its socket, which takes it out of the epoll set.
-        if let Some(connection) = self.connections.remove(&id) {
-            sink(of_connection(connection, id, ending, self.now()));
+    fn end(&mut self, id: u64, ending: &Ending, sink: Sink<'_>) -> Result<(), ReplayError> {
+        let Some(connection) = self.connections.remove(&id) else { return Ok(()) };
+        if connection.may_retry(ending) {
+            return self.retry(connection, sink);
+        }
+        let keep = self.shared.reuse == Connections::KeepAlive && connection.may_keep(ending);
+        let (record, line) = of_connection(connection, ending, self.now());
+        sink(record);
+        // Dropping a line closes its socket, which takes it out of the epoll set.
+        if keep { self.park(line) } else { Ok(()) }
+    }
+
+    /// Keeps a line for the next request. Whatever happens on it meanwhile ends it.
+    fn park(&mut self, line: Line) -> Result<(), ReplayError> {
+        let key = self.key();
+        let mut event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP, key);
+        self.epoll.modify(line.fd(), &mut event).map_err(ReplayError::in_call("epoll_ctl"))?;
+        self.idle.insert(key, line);
+        Ok(())
+    }
+
+    fn retry(&mut self, connection: Connection, sink: Sink<'_>) -> Result<(), ReplayError> {
+        match self.open() {
+            Ok(line) => self.admit(connection.again(line)),
+            Err(error) => {
+                self.not_opened(&connection.prepared, connection.dispatched, &error, sink);
+                Ok(())
+            }
         }
     }
 
-    fn cancel(&mut self, sink: Sink<'_>) {
+    fn cancel(&mut self, sink: Sink<'_>) -> Result<(), ReplayError> {
         while let Some(&id) = self.connections.keys().next() {
-            self.end(id, &Ending::Cancelled, sink);
+            self.end(id, &Ending::Cancelled, sink)?;
         }
         let now = self.now();
         for key in self.source.drain() {
             let detail = "stopped before it was sent";
             sink(without_connection(key, None, now, Class::CancelledByTool, detail));
         }
+        Ok(())
     }
 
     /// Sets the timer to the next thing that is due; an instant that has passed fires at once.
@@ -252,7 +337,11 @@ impl<'a> Worker<'a> {
             };
         }
         let Self { shared, connections, buffer, .. } = self;
-        let Some(connection) = connections.get_mut(&id) else { return Ok(()) };
+        let Some(connection) = connections.get_mut(&id) else {
+            // An idle line that was closed, or on which the server spoke unasked.
+            self.idle.remove(&id);
+            return Ok(());
+        };
         let delay = shared.instruments.tuning.read_delay_ns;
         if delay > 0 && connection.phase == Phase::Receiving {
             return self.postpone(id, delay);

@@ -96,6 +96,7 @@ impl Bench<'_> {
             schedule: cell.schedule,
             body: &self.prepared.body,
             salt: Some(salt),
+            connections: keys.replay.connections,
             limits: RequestLimits {
                 deadline_ns: self.slo.deadline_ns,
                 stall_ns: u64::try_from(stall_ns).unwrap_or(u64::MAX),

@@ -7,7 +7,8 @@ use analyzer::clock::SystemClock;
 use analyzer::prompt::BodyOptions;
 use analyzer::records::{RequestRecord, ScheduleRecord, StampSource, read_lines};
 use analyzer::replay::{
-    ProgressSink, ReplayConfig, RequestLimits, RunIdentity, RunSummary, Silent, Target, Tuning, run,
+    Connections, ProgressSink, ReplayConfig, RequestLimits, RunIdentity, RunSummary, Silent,
+    Target, Tuning, run,
 };
 use analyzer::schedule::{Arrivals, Plan, build};
 use protocol::Nanos;
@@ -29,12 +30,14 @@ pub(crate) struct Setup {
     pub(crate) rate_rps: f64,
     pub(crate) limits: RequestLimits,
     pub(crate) tuning: Tuning,
+    pub(crate) connections: Connections,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let limits = RequestLimits::with_deadline_ns(60_000 * MS);
-        Self { rate_rps: 200.0, limits, tuning: Tuning::default() }
+        let (tuning, connections) = (Tuning::default(), Connections::Fresh);
+        Self { rate_rps: 200.0, limits, tuning, connections }
     }
 }
 
@@ -68,6 +71,7 @@ pub(crate) fn replay_until<S: AsRef<str>>(
         schedule: &schedule,
         body: &BodyOptions::default(),
         salt: None,
+        connections: setup.connections,
         limits: setup.limits,
         out: dir.path(),
         workers: None,

@@ -6,5 +6,6 @@ mod cases;
 mod classes;
 mod harness;
 mod instants;
+mod keep_alive;
 mod program;
 mod server;

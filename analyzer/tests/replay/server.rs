@@ -99,6 +99,29 @@ pub(crate) fn serve(handle: impl Fn(Exchange) + Send + Sync + 'static) -> Socket
     address
 }
 
+/// Starts a server that hands every request to `handle` with the number of its connection and its place
+/// on it; the stream that comes back waits for the next one.
+pub(crate) fn serve_kept(
+    handle: impl Fn(usize, usize, Exchange) -> Option<TcpStream> + Send + Sync + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let handle = Arc::new(handle);
+    std::thread::spawn(move || {
+        for (connection, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+            let handle = Arc::clone(&handle);
+            std::thread::spawn(move || {
+                let mut next = Some(stream);
+                for place in 0.. {
+                    let Some(exchange) = next.take().and_then(receive) else { return };
+                    next = handle(connection, place, exchange);
+                }
+            });
+        }
+    });
+    address
+}
+
 fn receive(mut stream: TcpStream) -> Option<Exchange> {
     stream.set_nodelay(true).unwrap();
     let mut bytes = Vec::new();

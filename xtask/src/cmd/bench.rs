@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::packages;
-use crate::process::root;
+use crate::process::{cargo, check, root};
 use crate::static_build::{binary, build};
 
 /// What the product costs and whether it loses anything.
@@ -27,6 +27,12 @@ enum What {
         #[arg(long)]
         json: bool,
     },
+    /// Replay, simulated fleet and agent on this host: 200 streams, 20,000 events a second, nothing lost.
+    Fleet {
+        /// How long the streams last.
+        #[arg(long, default_value = "60")]
+        seconds: u32,
+    },
 }
 
 /// Connection churn: the agent's memory and maps must return to where they were.
@@ -39,12 +45,23 @@ pub(crate) struct SoakArgs {
 
 /// Builds and measures; exit code 1 when anything was lost.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let What::Agent { quick, json } = args.what;
+    let (quick, json) = match args.what {
+        What::Agent { quick, json } => (quick, json),
+        What::Fleet { seconds } => return fleet(seconds),
+    };
     packages::ensure(&[("tcpdump", "tcpdump")])?;
     let mut command = prepared("agent")?;
     command.arg("--out").arg(root().join("target/bench/agent.json"));
     command.args(quick.then_some("--quick")).args(json.then_some("--json"));
     finish(command)
+}
+
+/// The end-to-end test of completeness in its long form, with optimised programs.
+fn fleet(seconds: u32) -> anyhow::Result<ExitCode> {
+    let mut command = cargo(["test", "--release", "--package", "e2e", "--test", "completeness"]);
+    command.args(["--", "--nocapture"]).env("GOODPUT_REQUIRE_KERNEL", "1");
+    check(command.env("GOODPUT_COMPLETENESS_S", seconds.to_string()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Builds and soaks; exit code 1 on growth.

@@ -136,7 +136,12 @@ impl Connection {
             let sink: &mut dyn FnMut(Delivery<'_>) = &mut |part| http.response(part, stats);
             response.settle_tails(budget, sink);
             if segment.flags.ack() {
+                // Without the SYN-ACK an ACK tells where responses go on, not where they began.
+                let begun = response.seq().is_some();
                 response.acked(ack, stamp, budget, sink);
+                if !begun {
+                    http.doubt();
+                }
             }
         }
     }
@@ -160,15 +165,19 @@ impl Connection {
         }
     }
 
+    /// Neither its SYN nor an ACK of the client may have told where the responses begin.
+    fn doubt_beginning(&mut self, segment: &Segment<'_>) {
+        if segment.from_endpoint && self.response.seq().is_none() {
+            self.http.doubt();
+        }
+    }
+
     fn take_payload(&mut self, segment: &Segment<'_>, shared: &mut Shared<'_>) {
         self.open(segment.stamp, shared);
+        self.doubt_beginning(segment);
         let Self { request, response, http, .. } = self;
         let Shared { budget, stats, .. } = shared;
         let first_piece = segment.piece_offset == 0;
-        // Neither its SYN nor an ACK of the client told where the responses begin.
-        if segment.from_endpoint && response.seq().is_none() {
-            http.doubt();
-        }
         if first_piece {
             stats.payload_bytes += u64::from(segment.payload_len);
             stats.adopted_segments += u64::from(self.adopted);
@@ -205,6 +214,7 @@ impl Connection {
     }
 
     fn take_fin(&mut self, segment: &Segment<'_>) {
+        self.doubt_beginning(segment);
         let syn = u32::from(segment.flags.syn());
         let end = segment.seq.wrapping_add(syn).wrapping_add(segment.payload_len);
         let (side, stream) = self.side_stream(segment.from_endpoint);
@@ -347,7 +357,7 @@ impl Connection {
             prompt: exchange.take_prefixes(),
             opaque: exchange.opaque,
             doubtful: exchange.doubtful,
-            unknowable: exchange.unknowable,
+            unknowable: exchange.is_unknowable(),
             aborted: exchange.aborted,
             closed_by: self.closed_by,
             end: exchange.end,

@@ -104,6 +104,9 @@ impl FinishedExchange {
             _ if self.opaque.is_some() => Framing::Unknown { why: UnknownCause::Opaque },
             _ if self.unknowable => lost,
             Framing::Invalid { .. } if self.doubtful => lost,
+            // Without a head nothing proves that the response's first byte was looked for in the
+            // right place.
+            Framing::Incomplete if self.doubtful && self.response.head.is_none() => lost,
             framing => framing,
         }
     }

@@ -174,6 +174,16 @@ impl Exchange {
         )
     }
 
+    /// The request's method was not seen, so how its response ends is a guess (RFC 9112, section 6.3).
+    fn method_lost(&self) -> bool {
+        self.method.is_none() && self.opaque.is_none() && self.request_lost()
+    }
+
+    /// See [`super::event::FinishedExchange::unknowable`].
+    pub(super) fn is_unknowable(&self) -> bool {
+        self.unknowable || (self.method_lost() && !self.response_complete())
+    }
+
     pub(super) fn request_bytes(&self) -> u64 {
         if self.opaque.is_some() { self.passed[0] } else { self.request.bytes() }
     }

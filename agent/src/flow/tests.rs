@@ -1,12 +1,14 @@
 //! Scripted segments, and what must come of them.
 
 mod adversary;
+mod bodiless;
 mod bounds;
 mod ends;
 mod loss;
 mod network;
 mod opaque;
 mod order;
+mod permutation;
 mod pipeline;
 mod property;
 mod reference;

@@ -53,7 +53,7 @@ impl Http {
         }
         while len > 0 {
             let Some(at) = self.answering() else {
-                stats.unassigned_bytes += len;
+                self.pass_unassigned(len, stats);
                 return;
             };
             let taken = self.queue[at].lose_response(len, stamp);
@@ -82,11 +82,14 @@ impl Http {
         let live = self.mode == Mode::Live && !self.doubtful && self.client_closed.is_none();
         match self.last.as_deref_mut().or(self.queue.back_mut()) {
             Some(exchange) if live => exchange.excess(bytes),
-            _ => {
-                stats.unassigned_bytes += bytes;
-                self.passed_by = true;
-                self.doubtful = true;
-            }
+            _ => self.pass_unassigned(bytes, stats),
         }
+    }
+
+    /// Response bytes that no known request asked for: the next response may have begun in them.
+    fn pass_unassigned(&mut self, bytes: u64, stats: &mut FlowStats) {
+        stats.unassigned_bytes += bytes;
+        self.passed_by = true;
+        self.doubtful = true;
     }
 }

@@ -4,6 +4,8 @@ mod bare_root;
 mod cmd;
 mod ebpf;
 mod guest;
+#[cfg(test)]
+mod named_tests;
 mod packages;
 mod process;
 mod static_build;

@@ -179,7 +179,6 @@ impl Connection {
         let Shared { budget, stats, .. } = shared;
         let first_piece = segment.piece_offset == 0;
         if first_piece {
-            stats.payload_bytes += u64::from(segment.payload_len);
             stats.adopted_segments += u64::from(self.adopted);
         }
         let seen = if segment.from_endpoint {
@@ -192,10 +191,17 @@ impl Connection {
             request.insert(segment, budget, &mut |part| http.request(part, stats))
         };
         book(seen, stats, http);
-        if first_piece && !segment.from_endpoint {
-            http.count(Side::Client, seen.repeated.then_some(segment.stamp));
-        } else if first_piece && seen.repeated {
-            http.count_repeat();
+        if !first_piece || seen.stray {
+            return;
+        }
+        let sight = if segment.from_endpoint { response } else { request }.compare(segment);
+        stats.payload_bytes += sight.fresh;
+        stats.retransmits += u64::from(sight.repeated);
+        stats.second_views += u64::from(sight.second_view);
+        if segment.from_endpoint {
+            http.correct(sight.second_view, sight.repeated);
+        } else if !sight.second_view {
+            http.count(Side::Client, sight.repeated.then_some(segment.stamp));
         }
     }
 
@@ -376,8 +382,6 @@ impl Connection {
 }
 
 fn book(seen: Seen, stats: &mut FlowStats, http: &mut Http) {
-    stats.retransmits += u64::from(seen.repeated);
-    stats.second_views += u64::from(seen.second_view && !seen.repeated);
     stats.stray_segments += u64::from(seen.stray);
     stats.evicted_flows += u64::from(seen.evicted);
     if seen.conflict {

@@ -74,7 +74,8 @@ pub struct FinishedExchange {
     pub closed_by: Option<Side>,
     /// When the request was over.
     pub end: Option<Nanos>,
-    /// Segments with payload of request and response, repetitions included.
+    /// Segments with payload of request and response, repetitions included; one that passed several
+    /// interfaces counts once.
     pub segments: u64,
     /// Segments of the request that repeated bytes.
     pub request_retransmits: u64,

@@ -205,10 +205,11 @@ impl Http {
         }
     }
 
-    /// The endpoint's segment that was just counted repeated bytes.
-    pub(super) fn count_repeat(&mut self) {
+    /// The endpoint's segment that was just counted was another view of one, or repeated bytes.
+    pub(super) fn correct(&mut self, another_view: bool, repeated: bool) {
         if let Some(exchange) = self.counted(Side::Endpoint) {
-            exchange.retransmits[1] += 1;
+            exchange.segments = exchange.segments.saturating_sub(u64::from(another_view));
+            exchange.retransmits[1] += u64::from(repeated);
         }
     }
 

@@ -13,6 +13,7 @@ mod stats;
 mod stream;
 mod table;
 mod tail;
+mod view;
 
 pub use event::{ConnectionId, FinishedExchange, FlowEvent, Opaque, Side};
 pub use limits::FlowLimits;

@@ -31,12 +31,11 @@ impl Content {
     }
 }
 
-/// A range and where it was seen.
+/// A range and when it was seen.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) content: Content,
     pub(super) stamp: Nanos,
-    pub(super) ifindex: u32,
 }
 
 /// Pieces of one stream beyond its first hole, by offset; they never overlap.

@@ -3,7 +3,8 @@
 /// Counts since the table was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowStats {
-    /// Payload bytes on the wire, each view and retransmission included.
+    /// Payload bytes by sequence number: each once, whatever was repeated or seen on several interfaces.
+    /// Those of a hole count, too.
     pub payload_bytes: u64,
     /// Holes in sequence space that were given up, and response bytes that were not captured.
     pub gaps: u64,

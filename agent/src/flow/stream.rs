@@ -6,6 +6,7 @@ use super::history::History;
 use super::limits::Budget;
 use super::parked::{Content, Parked, Piece};
 use super::tail::{Tail, Tails};
+use super::view::{Sight, Views};
 use crate::capture::Segment;
 
 /// A part of the stream, in order.
@@ -19,13 +20,9 @@ pub(super) enum Delivery<'a> {
     Lost(u64, Nanos),
 }
 
-/// What a segment was, compared with what came before.
+/// What taking a segment's bytes showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Some of its bytes had been seen on the same interface.
-    pub(super) repeated: bool,
-    /// Some of its bytes had been seen on another interface.
-    pub(super) second_view: bool,
     /// It repeated bytes with other content.
     pub(super) conflict: bool,
     /// It is too far ahead to be of this connection.
@@ -44,13 +41,12 @@ pub(super) struct Stream {
     seq: Option<u32>,
     /// Bytes passed in order.
     next: u64,
+    views: Views,
     parked: Parked,
     tails: Tails,
     history: History,
     /// No byte can be read in order before this instant.
     readable: Option<Nanos>,
-    /// Interface of the bytes last passed.
-    ifindex: u32,
     fin: Option<(u64, Nanos)>,
     /// When the first hole appeared.
     hole_since: Option<Nanos>,
@@ -84,6 +80,15 @@ impl Stream {
         Some(i64::from(seq.wrapping_sub(self.seq?).cast_signed()))
     }
 
+    /// Compares the range of a whole segment, which has been inserted, with those before it.
+    pub(super) fn compare(&mut self, segment: &Segment<'_>) -> Sight {
+        let first = segment.seq.wrapping_add(u32::from(segment.flags.syn()));
+        let start = self.offset(first).unwrap_or(0);
+        let end = start.saturating_add(i64::from(segment.payload_len));
+        let at = |offset: i64| u64::try_from(offset).unwrap_or(0);
+        self.views.see(segment.ifindex, at(start)..at(end))
+    }
+
     fn offset(&self, seq: u32) -> Option<i64> {
         Some(self.next.cast_signed() + self.distance(seq)?)
     }
@@ -111,16 +116,15 @@ impl Stream {
         }
         // Keep-alive probes of some systems repeat the last byte with any content.
         if segment.payload_len == 1 && distance == -1 {
-            seen.repeated = true;
             return seen;
         }
         let covered = u32::try_from(segment.payload.len()).unwrap_or(u32::MAX);
         if covered > 0 && distance == 0 && self.parked.is_empty() {
-            self.pass_bytes(segment.payload, segment.stamp, segment.ifindex, sink);
+            self.pass_bytes(segment.payload, segment.stamp, sink);
             self.release(budget, sink);
         } else if covered > 0 {
-            let piece = (Content::Bytes(segment.payload.to_vec()), segment.stamp, segment.ifindex);
-            self.place(start, piece, &mut seen, budget, sink);
+            let content = Content::Bytes(segment.payload.to_vec());
+            self.place(start, (content, segment.stamp), &mut seen, budget, sink);
         }
         self.note_tail(segment, seq, covered, budget, sink);
         seen.evicted = self.keep_bounds(segment.stamp, budget, sink);
@@ -156,7 +160,7 @@ impl Stream {
 
     fn insert_unseen(&mut self, tail: Tail, budget: &mut Budget, sink: Sink<'_>) {
         let Some(start) = self.offset(tail.seq) else { return };
-        let piece = (Content::Unseen(u64::from(tail.len)), tail.stamp, tail.ifindex);
+        let piece = (Content::Unseen(u64::from(tail.len)), tail.stamp);
         self.place(start, piece, &mut Seen::default(), budget, sink);
     }
 
@@ -171,7 +175,7 @@ impl Stream {
     fn place(
         &mut self,
         start: i64,
-        (content, stamp, ifindex): (Content, Nanos, u32),
+        (content, stamp): (Content, Nanos),
         seen: &mut Seen,
         budget: &mut Budget,
         sink: Sink<'_>,
@@ -179,7 +183,7 @@ impl Stream {
         let end = start.saturating_add_unsigned(content.len());
         let next = self.next.cast_signed();
         if start < next {
-            self.compare_passed(start, end, &content, ifindex, seen);
+            self.compare_passed(start, end, &content, seen);
         }
         let mut at = start.max(next).cast_unsigned();
         let end = end.max(next).cast_unsigned();
@@ -187,32 +191,23 @@ impl Stream {
             if let Some((from, piece)) = self.parked.covering(at) {
                 let until = end.min(from + piece.content.len());
                 compare_parked(piece, from, &content, start, at..until, seen);
-                note_repeat(seen, piece.ifindex == ifindex);
                 at = until;
                 continue;
             }
             let until = self.parked.next_start(at).map_or(end, |next| next.min(end));
             let part = part(&content, start, at, until);
             if at == self.next {
-                self.pass(&Piece { content: part, stamp, ifindex }, sink);
+                self.pass(&Piece { content: part, stamp }, sink);
             } else {
                 self.hole_since.get_or_insert(stamp);
-                self.parked.insert(at, Piece { content: part, stamp, ifindex }, budget);
+                self.parked.insert(at, Piece { content: part, stamp }, budget);
             }
             at = until;
         }
         self.release(budget, sink);
     }
 
-    fn compare_passed(
-        &self,
-        start: i64,
-        end: i64,
-        content: &Content,
-        ifindex: u32,
-        seen: &mut Seen,
-    ) {
-        note_repeat(seen, self.ifindex == ifindex);
+    fn compare_passed(&self, start: i64, end: i64, content: &Content, seen: &mut Seen) {
         let Content::Bytes(bytes) = content else { return };
         let next = self.next.cast_signed();
         let repeated = usize::try_from(next.min(end) - start).unwrap_or(0).min(bytes.len());
@@ -223,9 +218,9 @@ impl Stream {
     /// Hands over a piece that begins at `next`.
     fn pass(&mut self, piece: &Piece, sink: Sink<'_>) {
         match &piece.content {
-            Content::Bytes(bytes) => self.pass_bytes(bytes, piece.stamp, piece.ifindex, sink),
+            Content::Bytes(bytes) => self.pass_bytes(bytes, piece.stamp, sink),
             Content::Unseen(len) => {
-                let stamp = self.raise(piece.stamp, piece.ifindex);
+                let stamp = self.raise(piece.stamp);
                 self.advance(*len);
                 self.history.clear();
                 sink(Delivery::Unseen(*len, stamp));
@@ -233,18 +228,17 @@ impl Stream {
         }
     }
 
-    fn pass_bytes(&mut self, bytes: &[u8], stamp: Nanos, ifindex: u32, sink: Sink<'_>) {
-        let stamp = self.raise(stamp, ifindex);
+    fn pass_bytes(&mut self, bytes: &[u8], stamp: Nanos, sink: Sink<'_>) {
+        let stamp = self.raise(stamp);
         self.advance(bytes.len() as u64);
         self.history.push(bytes);
         sink(Delivery::Bytes(bytes, stamp));
     }
 
     /// The instant at which bytes with `stamp` could be read: not before those ahead of them.
-    fn raise(&mut self, stamp: Nanos, ifindex: u32) -> Nanos {
+    fn raise(&mut self, stamp: Nanos) -> Nanos {
         let stamp = self.not_before(stamp);
         self.readable = Some(stamp);
-        self.ifindex = ifindex;
         stamp
     }
 
@@ -340,14 +334,6 @@ impl Stream {
 fn low(offset: u64) -> u32 {
     let [.., a, b, c, d] = offset.to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
-}
-
-fn note_repeat(seen: &mut Seen, same_interface: bool) {
-    if same_interface {
-        seen.repeated = true;
-    } else {
-        seen.second_view = true;
-    }
 }
 
 fn index(offset: u64, start: i64) -> usize {

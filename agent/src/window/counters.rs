@@ -37,7 +37,7 @@ pub struct WindowCounters {
     pub endpoint_packets: u64,
     /// Packets that could not be parsed as ports.
     pub unparsed_packets: u64,
-    /// TCP payload bytes of configured endpoints, repetitions included.
+    /// TCP payload bytes of configured endpoints, each once.
     pub payload_bytes: u64,
     /// Holes in sequence space that were given up.
     pub gaps: u64,

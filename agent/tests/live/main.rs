@@ -5,7 +5,9 @@
 mod coexistence;
 mod connections;
 mod detach;
+mod each_once;
 mod frames;
+mod http;
 mod inject;
 mod kernel_log;
 mod loss;

@@ -12,7 +12,7 @@ use crate::rig::{Rig, config};
 use crate::support::kernel_available;
 
 /// A network namespace with its loopback interface up; dropping it deletes it.
-struct Namespace(String);
+pub(crate) struct Namespace(pub(crate) String);
 
 fn ip(args: &[&str]) {
     let status = Command::new("ip").args(args).status().unwrap();
@@ -20,7 +20,7 @@ fn ip(args: &[&str]) {
 }
 
 impl Namespace {
-    fn new(label: &str) -> Self {
+    pub(crate) fn new(label: &str) -> Self {
         let name = format!("goodput-live-{}-{label}", std::process::id());
         ip(&["netns", "add", &name]);
         let namespace = Self(name);
@@ -28,12 +28,12 @@ impl Namespace {
         namespace
     }
 
-    fn ip(&self, args: &[&str]) {
+    pub(crate) fn ip(&self, args: &[&str]) {
         ip(&[&["-n", &self.0], args].concat());
     }
 
     /// Runs `action` in a thread inside: sockets belong to the namespace in which they are made.
-    fn inside<T: Send>(&self, action: impl FnOnce() -> T + Send) -> T {
+    pub(crate) fn inside<T: Send>(&self, action: impl FnOnce() -> T + Send) -> T {
         let file = File::open(format!("/run/netns/{}", self.0)).unwrap();
         let run = || {
             setns(file, CloneFlags::CLONE_NEWNET).unwrap();
@@ -42,11 +42,11 @@ impl Namespace {
         thread::scope(|scope| scope.spawn(run).join().unwrap())
     }
 
-    fn listen(&self, at: SocketAddr) -> TcpListener {
+    pub(crate) fn listen(&self, at: SocketAddr) -> TcpListener {
         self.inside(|| TcpListener::bind(at).unwrap())
     }
 
-    fn connect(&self, to: SocketAddr) -> TcpStream {
+    pub(crate) fn connect(&self, to: SocketAddr) -> TcpStream {
         self.inside(|| TcpStream::connect(to).unwrap())
     }
 }

@@ -62,6 +62,18 @@ impl Rig {
         answer.try_recv().unwrap()
     }
 
+    /// Takes what there is.
+    pub(crate) fn poll(&mut self) {
+        self.engine.poll(Duration::ZERO);
+    }
+
+    /// The observations of a window.
+    pub(crate) fn rows(&mut self, id: &str) -> Vec<serde_json::Value> {
+        let id = id.to_owned();
+        let rows = self.ask(|reply| Command::Observations(id, reply)).unwrap();
+        rows.iter().map(|row| serde_json::from_str(row).unwrap()).collect()
+    }
+
     /// What is told of the one endpoint.
     pub(crate) fn gauge(&mut self) -> GaugeRow {
         self.ask(Command::Gauges).endpoints.swap_remove(0)

@@ -11,7 +11,7 @@ fn orders(len: usize, visit: &mut dyn FnMut(&[usize])) {
         }
         for at in 0..len {
             permute(order, len - 1, visit);
-            let other = if len % 2 == 0 { at } else { 0 };
+            let other = if len.is_multiple_of(2) { at } else { 0 };
             order.swap(other, len - 1);
         }
     }

@@ -82,7 +82,9 @@ fn views(packets: &[Packet], lag: usize, interfaces: [u32; 2]) -> Vec<Packet> {
 #[test]
 fn the_same_bytes_on_two_interfaces_count_once_whichever_comes_first() {
     let packets = talk().packets;
-    let alone = Told::of(&packets).one();
+    let mut told = Told::of(&packets);
+    let (alone, bytes) = (told.one(), told.table.stats().payload_bytes);
+    assert_eq!(bytes, alone.request_bytes + alone.response.bytes);
     for interfaces in [[1, 2], [2, 1]] {
         for lag in 0..4 {
             let mut told = Told::of(&views(&packets, lag, interfaces));
@@ -90,10 +92,24 @@ fn the_same_bytes_on_two_interfaces_count_once_whichever_comes_first() {
             assert_eq!(exchange.response, alone.response, "{interfaces:?} {lag}");
             assert_eq!(exchange.request_end, alone.request_end);
             assert_eq!(exchange.response_retransmits, 0);
+            assert_eq!(exchange.segments, alone.segments);
+            assert_eq!(told.table.stats().payload_bytes, bytes);
             assert_eq!((told.opened, told.closed), (1, 1));
             assert_eq!(told.table.connections(), 0);
         }
     }
+}
+
+#[test]
+fn bytes_sent_again_count_once() {
+    let mut talk = talk();
+    let again: Vec<_> = talk.packets[2..6].to_vec();
+    talk.packets.splice(6..6, again);
+    let mut told = Told::of(&talk.packets);
+    let exchange = told.one();
+    assert_eq!((exchange.request_retransmits, exchange.response_retransmits), (1, 3));
+    let bytes = exchange.request_bytes + exchange.response.bytes;
+    assert_eq!(told.table.stats().payload_bytes, bytes);
 }
 
 #[test]

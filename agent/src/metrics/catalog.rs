@@ -116,7 +116,7 @@ families! {
     UNPARSED_PACKETS = "goodput_agent_unparsed_packets", Counter, "", &[],
         "Packets that could not be parsed as ports.";
     PAYLOAD_BYTES = "goodput_agent_payload", Counter, "bytes", &[],
-        "TCP payload of configured endpoints, repetitions included.";
+        "TCP payload of configured endpoints, each byte once.";
     GAPS = "goodput_agent_sequence_gaps", Counter, "", &[],
         "Holes in sequence space that were given up.";
     EVICTED_FLOWS = "goodput_agent_evicted_flows", Counter, "", &[],

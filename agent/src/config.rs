@@ -73,7 +73,7 @@ pub struct Settings {
     /// Size of the ring buffer: a power of two [default: 16777216]
     #[arg(long, value_name = "BYTES")]
     pub ring_bytes: Option<u32>,
-    /// Bytes copied of each request [default: 73728]
+    /// Bytes copied of each request [default: 65536]
     #[arg(long, value_name = "BYTES")]
     pub request_budget_bytes: Option<u32>,
     /// Length of an interval of the in-flight record [default: 100]

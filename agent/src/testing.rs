@@ -119,6 +119,7 @@ pub(crate) struct ScriptedSource {
     steps: Receiver<Step>,
     counters: Arc<Mutex<CaptureCounters>>,
     gauges: BTreeMap<SocketAddr, i64>,
+    request_bytes: Arc<Mutex<Vec<u32>>>,
 }
 
 /// The test's end of a [`ScriptedSource`].
@@ -126,6 +127,8 @@ pub(crate) struct ScriptedSource {
 pub(crate) struct Script {
     steps: Sender<Step>,
     pub(crate) counters: Arc<Mutex<CaptureCounters>>,
+    /// Every request budget that was asked for.
+    pub(crate) request_bytes: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Script {
@@ -141,8 +144,14 @@ impl Script {
 pub(crate) fn scripted() -> (Script, ScriptedSource) {
     let (sender, steps) = channel();
     let counters = Arc::new(Mutex::new(CaptureCounters::default()));
-    let source = ScriptedSource { steps, counters: Arc::clone(&counters), gauges: BTreeMap::new() };
-    (Script { steps: sender, counters }, source)
+    let request_bytes = Arc::new(Mutex::new(Vec::new()));
+    let source = ScriptedSource {
+        steps,
+        counters: Arc::clone(&counters),
+        gauges: BTreeMap::new(),
+        request_bytes: Arc::clone(&request_bytes),
+    };
+    (Script { steps: sender, counters, request_bytes }, source)
 }
 
 impl ScriptedSource {
@@ -227,6 +236,11 @@ impl CaptureSource for ScriptedSource {
 impl LiveSource for ScriptedSource {
     fn connection_changes(&self) -> Option<Vec<(SocketAddr, i64)>> {
         Some(self.gauges.iter().map(|(endpoint, change)| (*endpoint, *change)).collect())
+    }
+
+    fn set_request_bytes(&mut self, bytes: u32) -> Result<(), CaptureError> {
+        self.request_bytes.lock().unwrap().push(bytes);
+        Ok(())
     }
 }
 

@@ -326,3 +326,62 @@ fn answers_escape_what_they_repeat_and_bound_what_they_keep() {
     let large = format!(r#"{{"label":"{}"}}"#, "x".repeat(70_000));
     served.call("POST", "/v1/windows", &large).assert_error(413);
 }
+
+const SALT: &str = "000102030405060708090a0b0c0d0e0f";
+
+impl Served {
+    fn open_salted(&self, salt: &str) -> String {
+        let body = format!(r#"{{"label":"audit","prefix_salt":"{salt}"}}"#);
+        let answer = self.call("POST", "/v1/windows", &body);
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        assert!(!answer.body.contains(salt));
+        answer.json()["window_id"].as_str().unwrap().to_owned()
+    }
+
+    fn prefixes(&self, id: &str) -> String {
+        assert_eq!(self.call("POST", &format!("/v1/windows/{id}/close"), "").status, 200);
+        let answer = self.call("GET", &format!("/v1/windows/{id}/prefixes"), "");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.body
+    }
+}
+
+/// Windows with one salt tell the same hashes, another salt gives others, and a window without one has
+/// none. No answer holds prompt or salt.
+#[test]
+fn prefixes_of_prompts_are_told_to_who_gave_a_salt() {
+    let served = serving(None);
+    let windows = [SALT, SALT, &SALT.replace('0', "9")].map(|salt| served.open_salted(salt));
+    let unsalted = served.open();
+    let body = format!(r#"{{"prompt":"{}"}}"#, "canary ".repeat(800));
+    let mut talk = Talk::open_at(1, 1, Clock::now(&Monotonic).get());
+    let request = crate::testing::post(1, &body);
+    talk.request(&request).response(&stream(2)).client_fin().endpoint_fin();
+    served.script.packets(&talk.packets);
+    let [one, same, other] = windows.map(|id| served.prefixes(&id));
+    let row: Value = serde_json::from_str(&one).unwrap();
+    assert_eq!((&row["schema"], &row["prompt_end"]), (&json!("goodput.prefix/1"), &json!("whole")));
+    assert_eq!(row["prompt_bytes"], 5602);
+    let hashes = row["prefixes"].as_array().unwrap();
+    assert!(hashes[..2].iter().all(|hash| hash.as_str().unwrap().len() == 32));
+    assert_eq!(hashes[2..], [Value::Null, Value::Null]);
+    assert_eq!(one, same);
+    assert_ne!(one, other);
+    for text in [&one, &other] {
+        assert!(!text.contains("canary") && !text.contains(SALT));
+    }
+    served.call("GET", &format!("/v1/windows/{unsalted}/prefixes"), "").assert_error(409);
+    let rows = served.call("GET", &format!("/v1/windows/{unsalted}/observations"), "").body;
+    assert!(!rows.contains("prefixes"), "rows of kernel.jsonl have no hashes");
+}
+
+#[test]
+fn a_salt_of_another_form_is_refused_and_not_repeated() {
+    let served = serving(None);
+    for salt in ["\"5ec2e7\"", "77123456", "[\"5ec2e7\"]", "\"zz0102030405060708090a0b0c0d0e0f\""] {
+        let body = format!(r#"{{"label":"audit","prefix_salt":{salt}}}"#);
+        let answer = served.call("POST", "/v1/windows", &body);
+        answer.assert_error(400);
+        assert!(!answer.body.contains(salt.trim_matches('"')), "{}", answer.body);
+    }
+}

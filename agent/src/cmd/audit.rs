@@ -76,6 +76,7 @@ pub(super) fn execute(args: &AuditArgs) -> anyhow::Result<ExitCode> {
     let live = BufWriter::new(folder.live()?);
     let views = source.interfaces()?;
     privileges::drop_all().context("dropping capabilities")?;
+    let request_bytes = config.request_budget_bytes;
     let engine = EngineConfig {
         endpoints: config.endpoints,
         interfaces: views.into_iter().map(|view| (view.ifindex, view.name)).collect(),
@@ -84,7 +85,8 @@ pub(super) fn execute(args: &AuditArgs) -> anyhow::Result<ExitCode> {
         jsonl: Some(Box::new(live)),
         clock: Arc::new(Monotonic),
     };
-    let (handle, thread) = worker::start(Engine::new(Box::new(source), engine).watching(watch))?;
+    let engine = Engine::new(Box::new(source), engine).watching(watch).copying(request_bytes);
+    let (handle, thread) = worker::start(engine)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (state, closing) = runtime.block_on(record(&handle, salt, args, &folder))?;
     thread.join().map_err(|_| anyhow::anyhow!("the flow thread ended by a defect"))?;

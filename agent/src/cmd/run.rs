@@ -84,6 +84,7 @@ pub(super) fn execute(args: &RunArgs) -> anyhow::Result<ExitCode> {
         access: Arc::new(Access::new(token)),
     };
     let interfaces = about.interfaces.iter().map(|it| (it.index, it.name.clone()));
+    let request_bytes = config.request_budget_bytes;
     let engine = EngineConfig {
         endpoints: config.endpoints,
         interfaces: interfaces.collect::<BTreeMap<_, _>>(),
@@ -92,7 +93,8 @@ pub(super) fn execute(args: &RunArgs) -> anyhow::Result<ExitCode> {
         jsonl,
         clock: Arc::new(Monotonic),
     };
-    let (handle, thread) = worker::start(Engine::new(Box::new(source), engine).watching(watch))?;
+    let engine = Engine::new(Box::new(source), engine).watching(watch).copying(request_bytes);
+    let (handle, thread) = worker::start(engine)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(listener, handle, about, &mut reloader))?;
     thread.join().map_err(|_| anyhow::anyhow!("the flow thread ended by a defect"))?;

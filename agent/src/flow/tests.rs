@@ -10,6 +10,7 @@ mod opaque;
 mod order;
 mod permutation;
 mod pipeline;
+mod prompts;
 mod property;
 mod reference;
 mod reuse;

@@ -27,6 +27,7 @@ use crate::window::{
 };
 
 mod leases;
+mod prompts;
 mod surface;
 
 /// Attempts at a moment at which nothing is on its way from the kernel.
@@ -73,6 +74,7 @@ pub struct Engine {
     jsonl_errors: u64,
     base: Snapshot,
     watch: SocketWatch,
+    request_bytes: prompts::RequestBytes,
     config: EngineConfig,
 }
 
@@ -95,6 +97,7 @@ impl Engine {
             jsonl_errors: 0,
             base: Snapshot::default(),
             watch: SocketWatch::default(),
+            request_bytes: prompts::RequestBytes::default(),
             config,
         };
         engine.base = engine.snapshot();
@@ -118,6 +121,7 @@ impl Engine {
         self.flush();
         self.finish_drained(now);
         self.expire_windows(now);
+        self.follow_prompts(self.windows.reads_prompts());
     }
 
     fn take(
@@ -283,7 +287,7 @@ impl Engine {
         self.expire_windows(self.config.clock.now());
         self.windows.check_room()?;
         if prefix_salt.is_some() {
-            self.flows.read_prompts(true);
+            self.follow_prompts(true);
         }
         let base = self.snapshot();
         let opened_ns = self.config.clock.now();

@@ -12,6 +12,7 @@ use tokio::sync::oneshot::{Receiver, channel};
 
 mod connections;
 mod leases;
+mod prompts;
 
 use super::*;
 use crate::capture::SocketTransition;

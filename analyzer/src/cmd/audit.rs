@@ -33,9 +33,9 @@ recorded is judged and kept).";
 /// Arguments of `goodput audit`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[group(id = "audit_from", required = true, multiple = false, args = ["folder", "agents"])]
 pub(crate) struct Args {
     /// Folder that was recorded before
+    #[arg(required_unless_present = "agents", conflicts_with = "agents")]
     folder: Option<PathBuf>,
     /// Base URL of an agent to record from; may be given several times
     #[arg(long = "agent", value_name = "URL", requires = "length")]

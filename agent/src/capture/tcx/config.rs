@@ -11,8 +11,8 @@ use crate::capture::CaptureError;
 
 /// Ring size that holds about 30 ms of 4 Gbit/s; it is mapped twice, so resident memory is double.
 pub const DEFAULT_RING_BYTES: u32 = 16 * 1024 * 1024;
-/// Request bytes that are enough for a head and options of 8 KiB, and the longest prefix that is hashed.
-pub const DEFAULT_REQUEST_BUDGET: u32 = 72 * 1024;
+/// Request bytes that are enough for heads, and for bodies whose length is not declared to be followed.
+pub const DEFAULT_REQUEST_BUDGET: u32 = 64 * 1024;
 
 /// An interface by name or by index.
 #[derive(Clone, Debug, PartialEq, Eq)]

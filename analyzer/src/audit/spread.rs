@@ -9,7 +9,7 @@ use crate::stats::{Counts, wilson};
 /// Shares within this part of the equal share are even.
 const EVEN_WITHIN: f64 = 0.25;
 /// Runs of as many requests as backends, per backend, below which turns can't be told from luck.
-const MIN_RUNS_PER_BACKEND: usize = 10;
+const MIN_RUNS_PER_BACKEND: u64 = 10;
 /// Share of runs that must hold every backend once.
 const MIN_IN_TURN: f64 = 0.9;
 
@@ -127,7 +127,7 @@ pub(super) fn in_turn(requests: &[Request], backends: usize) -> Option<InTurn> {
         |backend| order.iter().filter(|it| **it == backend).count() as f64 / order.len() as f64;
     // Orders of the backends times the probability of each.
     let chance: f64 = (0..backends).map(|backend| (backend + 1) as f64 * share(backend)).product();
-    let enough = runs as usize >= MIN_RUNS_PER_BACKEND * backends;
+    let enough = runs >= MIN_RUNS_PER_BACKEND * backends as u64;
     let in_turn = enough && whole as f64 >= MIN_IN_TURN * runs as f64 && chance < MIN_IN_TURN;
     Some(InTurn { runs, whole, chance, in_turn })
 }

@@ -135,9 +135,9 @@ fn draw_size(text: &mut String, size: &SizeAffinity, judged: bool) -> std::fmt::
 fn bar(share: f64) -> String {
     let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round();
     let whole = (0..BAR).filter(|column| eighths >= ((column + 1) * 8) as f64).count();
-    let rest = EIGHTHS.iter().enumerate().skip(1);
-    let rest = rest.filter(|(part, _)| eighths >= (whole * 8 + part) as f64);
-    let rest = rest.last().map_or("", |(_, end)| end);
+    let parts = EIGHTHS.iter().enumerate().skip(1);
+    let mut reached = parts.filter(|(part, _)| eighths >= (whole * 8 + part) as f64);
+    let rest = reached.next_back().map_or("", |(_, end)| end);
     "█".repeat(whole) + rest
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fuzz::{Mutator, TARGETS, Target};
 
-/// Damaged inputs per target.
+/// Damaged inputs per target, unless `GOODPUT_FUZZ_ROUNDS` says otherwise.
 const ROUNDS: u64 = 1_500;
 /// A single input of this size that takes this long hangs, even on a busy host.
 const HANG: Duration = Duration::from_secs(10);
@@ -28,6 +28,10 @@ fn corpus(target: Target) -> Vec<Vec<u8>> {
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
+fn rounds() -> u64 {
+    std::env::var("GOODPUT_FUZZ_ROUNDS").map_or(ROUNDS, |text| text.parse().unwrap())
+}
+
 #[test]
 fn no_target_panics_hangs_or_contradicts_itself() {
     for target in TARGETS {
@@ -35,7 +39,7 @@ fn no_target_panics_hangs_or_contradicts_itself() {
         assert!(!seeds.is_empty(), "{} has no seed", target.name);
         seeds.extend(corpus(target));
         seeds.iter().for_each(|seed| run(target, seed));
-        for round in 0..ROUNDS {
+        for round in 0..rounds() {
             let input = Mutator::new(round).damaged(&seeds);
             let name = target.name;
             let guard = Named { name, round };

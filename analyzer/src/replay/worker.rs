@@ -133,7 +133,7 @@ impl<'a> Worker<'a> {
         match self.open() {
             Ok(line) => self.admit(Connection::new(prepared, line, dispatched)),
             Err(error) => {
-                self.not_opened(&prepared, dispatched, &error, sink);
+                sink(self.not_opened(&prepared, dispatched, &error));
                 Ok(())
             }
         }
@@ -194,17 +194,16 @@ impl<'a> Worker<'a> {
         prepared: &Prepared,
         dispatched: Nanos,
         error: &std::io::Error,
-        sink: Sink<'_>,
-    ) {
+    ) -> RequestRecord {
         let key = (prepared.index, prepared.trace_id, prepared.planned);
         let now = self.now();
-        sink(match exhausted(error) {
+        match exhausted(error) {
             Some(what) => without_connection(key, None, now, Class::CancelledByTool, &what),
             None => {
                 let (class, detail) = (Class::ConnectError, error.to_string());
                 without_connection(key, Some(dispatched), now, class, &detail)
             }
-        });
+        }
     }
 
     fn expire(&mut self, sink: Sink<'_>) -> Result<(), ReplayError> {
@@ -283,7 +282,14 @@ impl<'a> Worker<'a> {
         match self.open() {
             Ok(line) => self.admit(connection.again(line)),
             Err(error) => {
-                self.not_opened(&connection.prepared, connection.dispatched, &error, sink);
+                let Connection { prepared, dispatched, retries, .. } = connection;
+                let record = self.not_opened(&prepared, dispatched, &error);
+                // However it ends, it was sent before.
+                sink(RequestRecord {
+                    dispatched_ns: Some(dispatched),
+                    retries: retries + 1,
+                    ..record
+                });
                 Ok(())
             }
         }

@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod flow;
 pub mod inflight;
 pub mod legs;
+pub mod logging;
 pub mod metrics;
 pub mod notify;
 pub mod observation;

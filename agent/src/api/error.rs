@@ -72,7 +72,8 @@ impl ApiError {
         let (error, mend) = match self {
             Self::Unauthorized => (
                 "a bearer token is required".to_owned(),
-                "send Authorization: Bearer with the token of the agent's --token-file",
+                "send Authorization: Bearer with the token that the agent's token_file holds: token_file \
+                 of [[agent]] in campaign.toml for goodput, --token-file for goodput-agent top",
             ),
             Self::BadBody(error) => (error, "send the JSON object that docs/agent-api.md shows"),
             Self::BadQuery(error) => (error, "write it as docs/agent-api.md shows"),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use crate::config::Settings;
 use crate::doctor::{Report, Request, State, Vip, examine, gather};
+use crate::logging::printable;
 
 const EXAMPLES: &str = "Examples:
   sudo goodput-agent doctor
@@ -55,11 +56,12 @@ pub(super) fn execute(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 fn print_table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     let mut before = None;
     for row in &report.rows {
-        writeln!(out, "{:>7}  {:<30}  {}", row.state.name(), row.check, row.found)?;
+        let (check, found) = (printable(&row.check), printable(&row.found));
+        writeln!(out, "{:>7}  {check:<30}  {found}", row.state.name())?;
         if let Some(mend) = &row.mend {
             // Capabilities are given together.
             let mend = if before == Some(mend) { "as above" } else { mend };
-            writeln!(out, "{:>7}  {:<30}  mend: {mend}", "", "")?;
+            writeln!(out, "{:>7}  {:<30}  mend: {}", "", "", printable(mend))?;
         }
         before = row.mend.as_ref();
     }

@@ -102,6 +102,9 @@ pub trait SocketTables: Send {
     /// When the kernel refuses; a namespace that fails makes the whole dump fail, since a part would
     /// look like connections that have ended.
     fn dump(&mut self, detail: Detail) -> Result<Vec<NamespaceSockets>, DiagError>;
+
+    /// Lists the sockets of these endpoints from now on, in the namespaces that are open.
+    fn set_endpoints(&mut self, endpoints: &[SocketAddr]);
 }
 
 #[cfg(test)]

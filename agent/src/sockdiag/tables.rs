@@ -53,10 +53,9 @@ impl NetlinkTables {
     /// When inet_diag can't be used in the agent's own namespace, or when this thread could not come
     /// back to it.
     pub fn open(endpoints: &[SocketAddr]) -> Result<Self, DiagError> {
-        let ports: BTreeSet<u16> = endpoints.iter().map(SocketAddr::port).collect();
         let mut tables = Self {
             endpoints: endpoints.to_vec(),
-            ports: ports.into_iter().collect(),
+            ports: ports(endpoints),
             namespaces: Vec::new(),
             views: Vec::new(),
             missing: namespaces::preflight(),
@@ -109,6 +108,11 @@ impl NetlinkTables {
 }
 
 impl SocketTables for NetlinkTables {
+    fn set_endpoints(&mut self, endpoints: &[SocketAddr]) {
+        self.endpoints = endpoints.to_vec();
+        self.ports = ports(endpoints);
+    }
+
     fn dump(&mut self, detail: Detail) -> Result<Vec<NamespaceSockets>, DiagError> {
         let Self { namespaces, endpoints, ports, .. } = self;
         let dumps: Result<Vec<_>, _> =
@@ -116,6 +120,12 @@ impl SocketTables for NetlinkTables {
         namespaces.retain(|namespace| namespace.own || namespace.empty_dumps < EMPTY_DUMPS);
         dumps
     }
+}
+
+/// Each port once.
+fn ports(endpoints: &[SocketAddr]) -> Vec<u16> {
+    let ports: BTreeSet<u16> = endpoints.iter().map(SocketAddr::port).collect();
+    ports.into_iter().collect()
 }
 
 impl Namespace {

@@ -202,6 +202,21 @@ mod tests {
     }
 
     #[test]
+    fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence() {
+        let hostile = TEXT
+            .replace("10.0.0.1:80", "\u{1b}[2J\u{9b}1m\u{7}x")
+            .replace("reason=\"ring_full\"", "reason=\"a\\n\u{1b}]0;t\u{7}\"");
+        let model = Model::new(&parse(&hostile).unwrap(), None);
+        let trouble = Some("refused\r\n\u{1b}[31m".to_owned());
+        let view = View { trouble, ..View::default() };
+        let mut terminal = Terminal::new(TestBackend::new(120, 8)).unwrap();
+        terminal.draw(|frame| draw(frame, &model, &view)).unwrap();
+        let cells = terminal.backend().buffer().content();
+        assert!(cells.iter().all(|cell| !cell.symbol().chars().any(char::is_control)));
+        assert!(cells.iter().any(|cell| cell.symbol() == "x"));
+    }
+
+    #[test]
     fn rows_are_sorted_by_what_is_asked_for() {
         let busiest = screen(120, &View { sort: Sort::InFlight, ..View::default() });
         assert!(busiest.find("10.0.0.2:80").unwrap() < busiest.find("10.0.0.1:80").unwrap());

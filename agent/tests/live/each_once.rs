@@ -7,7 +7,7 @@ use agent::capture::tcx::{InterfaceRef, Method, TcxConfig};
 use serde_json::Value;
 
 use crate::http::{exchange, request, serve, stream};
-use crate::namespaces::Namespace;
+use crate::namespace::Namespace;
 use crate::rig::Rig;
 use crate::support::for_each_method;
 

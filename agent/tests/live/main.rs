@@ -11,6 +11,8 @@ mod http;
 mod inject;
 mod kernel_log;
 mod loss;
+#[path = "../common/namespace.rs"]
+mod namespace;
 mod namespaces;
 mod neighbour;
 mod privilege;

@@ -1,61 +1,12 @@
 //! Endpoints in other network namespaces than the agent's.
 
-use std::fs::File;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
-use std::thread;
+use std::net::SocketAddr;
 
 use agent::inflight::{Certainty, ConnectionSource};
-use nix::sched::{CloneFlags, setns};
 
+use crate::namespace::Namespace;
 use crate::rig::{Rig, config};
 use crate::support::kernel_available;
-
-/// A network namespace with its loopback interface up; dropping it deletes it.
-pub(crate) struct Namespace(pub(crate) String);
-
-fn ip(args: &[&str]) {
-    let status = Command::new("ip").args(args).status().unwrap();
-    assert!(status.success(), "ip {args:?}");
-}
-
-impl Namespace {
-    pub(crate) fn new(label: &str) -> Self {
-        let name = format!("goodput-live-{}-{label}", std::process::id());
-        ip(&["netns", "add", &name]);
-        let namespace = Self(name);
-        namespace.ip(&["link", "set", "lo", "up"]);
-        namespace
-    }
-
-    pub(crate) fn ip(&self, args: &[&str]) {
-        ip(&[&["-n", &self.0], args].concat());
-    }
-
-    /// Runs `action` in a thread inside: sockets belong to the namespace in which they are made.
-    pub(crate) fn inside<T: Send>(&self, action: impl FnOnce() -> T + Send) -> T {
-        let file = File::open(format!("/run/netns/{}", self.0)).unwrap();
-        let run = || {
-            setns(file, CloneFlags::CLONE_NEWNET).unwrap();
-            action()
-        };
-        thread::scope(|scope| scope.spawn(run).join().unwrap())
-    }
-
-    pub(crate) fn listen(&self, at: SocketAddr) -> TcpListener {
-        self.inside(|| TcpListener::bind(at).unwrap())
-    }
-
-    pub(crate) fn connect(&self, to: SocketAddr) -> TcpStream {
-        self.inside(|| TcpStream::connect(to).unwrap())
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "delete", &self.0]).status();
-    }
-}
 
 #[test]
 fn an_endpoint_in_another_namespace_is_adopted_and_reconciled() {

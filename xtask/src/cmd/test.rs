@@ -8,8 +8,8 @@ use anyhow::Context;
 use crate::process::{cargo, check, display};
 
 /// Packages of Debian that the tests use: command, package.
-const PACKAGES: [(&str, &str); 3] =
-    [("ip", "iproute2"), ("tcpdump", "tcpdump"), ("tshark", "tshark")];
+const PACKAGES: [(&str, &str); 4] =
+    [("ip", "iproute2"), ("tcpdump", "tcpdump"), ("tmux", "tmux"), ("tshark", "tshark")];
 
 /// Seed of the property tests in this gate: the same source gives the same result everywhere.
 ///

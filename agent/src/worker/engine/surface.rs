@@ -60,6 +60,9 @@ impl Engine {
         let addresses: Vec<_> = endpoints.iter().map(|endpoint| endpoint.address).collect();
         self.drain();
         self.source.set_endpoints(&addresses)?;
+        if let Some(tables) = &mut self.watch.tables {
+            tables.set_endpoints(&addresses);
+        }
         self.flows.set_endpoints(addresses);
         self.book();
         self.inflight.set_endpoints(&endpoints);

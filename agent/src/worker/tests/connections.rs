@@ -17,6 +17,8 @@ struct Lists {
 }
 
 impl SocketTables for Lists {
+    fn set_endpoints(&mut self, _: &[std::net::SocketAddr]) {}
+
     fn dump(&mut self, _: Detail) -> Result<Vec<NamespaceSockets>, DiagError> {
         for (script, transition) in self.meanwhile.lock().unwrap().drain(..) {
             script.send(Step::Socket(transition));

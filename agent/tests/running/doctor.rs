@@ -1,18 +1,12 @@
 //! `goodput-agent doctor` on this host's kernel.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers outside test functions fail their test by panicking"
-)]
-
-mod common;
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
-use common::{Running, kernel_available};
 use serde_json::Value;
+
+use crate::common::{Running, kernel_available};
 
 struct Answer {
     code: Option<i32>,

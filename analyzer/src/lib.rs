@@ -21,6 +21,7 @@ pub mod report;
 pub mod run;
 pub mod rundir;
 pub mod schedule;
+pub mod selfcheck;
 pub mod slo;
 pub mod stats;
 pub mod trace;

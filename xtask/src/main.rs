@@ -40,6 +40,8 @@ enum Command {
     Fuzz(cmd::fuzz::Args),
     /// Minutes of connection churn: the agent must not grow.
     Soak(cmd::bench::SoakArgs),
+    /// Coverage and error rates of the published statistics on simulated campaigns.
+    Calibrate(cmd::calibrate::Args),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Fuzz(args) => cmd::fuzz::run(&args),
         Command::Soak(args) => cmd::bench::soak(&args),
+        Command::Calibrate(args) => cmd::calibrate::run(&args),
     };
     match outcome {
         Ok(code) => code,

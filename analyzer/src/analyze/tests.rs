@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::outcome::Class;
-use crate::records::{RequestRecord, TpotUndefined};
+use crate::records::RequestRecord;
 use crate::rundir::to_json;
 use crate::stats::Counts;
 use crate::testkit::{
@@ -12,43 +12,6 @@ use crate::testkit::{
 };
 
 const BOUNDS: Bounds = Bounds { ttft_ns: TTFT_SLO_NS, tpot_ns: TPOT_SLO_NS };
-
-fn vector() -> serde_json::Value {
-    let file: serde_json::Value =
-        serde_json::from_str(include_str!("../../tests/data/stat-vectors.json")).unwrap();
-    let all = file["vectors"].as_array().unwrap();
-    all.iter().find(|vector| vector["id"] == "good_mask").unwrap().clone()
-}
-
-#[test]
-fn the_good_mask_equals_its_vector_under_both_policies() {
-    let vector = vector();
-    let ns = |value: &serde_json::Value| value.as_i64().map(|ms| ms * 1_000_000);
-    let bounds = Bounds {
-        ttft_ns: ns(&vector["input"]["ttft_slo"]).unwrap().unsigned_abs(),
-        tpot_ns: ns(&vector["input"]["tpot_slo"]).unwrap().unsigned_abs(),
-    };
-    for i in 0..6 {
-        let (ttft, tpot) = (ns(&vector["input"]["ttft_ms"][i]), ns(&vector["input"]["tpot_ms"][i]));
-        let mut row = delivered(testkit::trace_id("a", 1.0, 1, 0), 0, 0);
-        (row.ttft_ns, row.tpot_ns) = (ttft, tpot.map(i64::unsigned_abs));
-        match i {
-            4 => row.class = Class::Reset,
-            5 => {
-                (row.class, row.tpot_undefined) =
-                    (Class::SingleToken, Some(TpotUndefined::SingleToken));
-            }
-            _ => {}
-        }
-        for (policy, key) in [
-            (SingleTokenPolicy::TtftOnly, "good_if_single_token_tpot_passes"),
-            (SingleTokenPolicy::Miss, "good_if_single_token_excluded_from_good"),
-        ] {
-            let expected = vector["expected"][key][i].as_bool().unwrap();
-            assert_eq!(good(&row, bounds, policy), expected, "row {i} under {policy:?}");
-        }
-    }
-}
 
 #[test]
 fn a_nanosecond_over_either_bound_is_a_miss_and_both_must_hold() {

@@ -15,6 +15,7 @@ mod progress;
 pub(crate) mod replay;
 mod replay_summary;
 mod run;
+mod selfcheck;
 pub(crate) mod signals;
 mod verify;
 
@@ -49,6 +50,8 @@ enum Command {
     Analyze(analyze::Args),
     /// Judge a run directory again
     Verify(verify::Args),
+    /// Check this build against known answers, module by module
+    Selfcheck(selfcheck::Args),
 }
 
 /// Runs the chosen subcommand; an error is printed with its whole chain of causes and becomes exit code 2.
@@ -62,6 +65,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Audit(args) => audit::run(args),
         Command::Analyze(args) => analyze::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Selfcheck(args) => selfcheck::run(args),
     };
     result.unwrap_or_else(|error| {
         eprintln!("goodput: {}", describe(&error));

@@ -19,11 +19,12 @@ impl Moments {
     }
 }
 
-/// Two-pass mean and standard deviation (ddof 1); `None` for an empty sample.
+/// Two-pass mean and standard deviation (ddof 1); `None` for an empty sample or one with a value that is no
+/// finite number or too large to square.
 #[must_use]
 pub fn moments(values: &[f64]) -> Option<Moments> {
     let n = values.len();
-    if n == 0 {
+    if n == 0 || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
     // Identical values must give exactly zero spread, which summing and dividing does not promise.
@@ -32,5 +33,6 @@ pub fn moments(values: &[f64]) -> Option<Moments> {
     }
     let mean = values.iter().sum::<f64>() / n as f64;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    Some(Moments { n, mean, sd: Some((squares / (n - 1) as f64).sqrt()) })
+    let sd = (squares / (n - 1) as f64).sqrt();
+    sd.is_finite().then_some(Moments { n, mean, sd: Some(sd) })
 }

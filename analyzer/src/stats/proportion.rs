@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Interval;
 use super::distribution::{normal_quantile, upper_tail};
+use super::incomplete_beta::beta_quantile;
 
 /// Good requests among attempted ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,5 +58,27 @@ pub fn newcombe(a: Counts, b: Counts, confidence: f64) -> Interval {
         low: difference - ((pb - lb).powi(2) + (ua - pa).powi(2)).sqrt(),
         high: difference + ((ub - pb).powi(2) + (pa - la).powi(2)).sqrt(),
         confidence,
+    }
+}
+
+/// Clopper and Pearson's exact interval: at least the confidence, at the price of width.
+#[must_use]
+pub fn clopper_pearson(counts: Counts, confidence: f64) -> Interval {
+    let Counts { good, attempted } = counts;
+    if attempted == 0 || good > attempted {
+        return Interval::TooFew { have: 0, need: 1 };
+    }
+    let (tail, bad) = (1.0 - upper_tail(confidence), attempted - good);
+    let low = match good {
+        0 => Some(0.0),
+        _ => beta_quantile(tail, good as f64, bad as f64 + 1.0),
+    };
+    let high = match bad {
+        0 => Some(1.0),
+        _ => beta_quantile(1.0 - tail, good as f64 + 1.0, bad as f64),
+    };
+    match (low, high) {
+        (Some(low), Some(high)) => Interval::Interval { low, high, confidence },
+        _ => Interval::Degenerate { reason: format!("no confidence of {confidence}") },
     }
 }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod demo;
 pub(crate) mod dist;
 pub(crate) mod ebpf;

@@ -50,6 +50,8 @@ fn repetition() -> Option<Repetition> {
 struct Case {
     rep: Repetition,
     readiness: Vec<ReadinessRow>,
+    /// Schedule hash that the manifest would hold.
+    registered: String,
 }
 
 impl Case {
@@ -70,7 +72,8 @@ impl Case {
             ]
         };
         let readiness = [1_050_000_000, 1_100_000_000].into_iter().flat_map(probes).collect();
-        Some(Self { rep: repetition()?, readiness })
+        let rep = repetition()?;
+        Some(Self { registered: rep.run.schedule_sha256.clone(), rep, readiness })
     }
 
     fn down(&mut self, kind: TargetKind) {
@@ -99,7 +102,7 @@ impl Case {
             floor_schedule: None,
             agents: &[],
             seed: keys.seed,
-            registered_schedule: None,
+            registered_schedule: Some(&self.registered),
             copy: None,
         };
         let found = gates(&self.rep, &join(&self.rep.requests, &[], judge), &context);

@@ -5,29 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::good::{Bounds, Mask};
+use super::latency::{Latency, WithinRunIntervals, latency};
 use super::repetition::{RepetitionAnalysis, TokenShare, reduce};
 use crate::campaign::ArmKeys;
 use crate::evidence::{Evidence, Repetition};
 use crate::join::{CrossCheck, Judge, join};
 use crate::records::RequestRecord;
 use crate::stats::{
-    Counts, Cv, Interval, cv, cv_binomial_floor, quantile_type7, t_interval, wilson,
+    Counts, Cv, Dispersion, Interval, cv, cv_binomial_floor, overdispersion, t_interval, wilson,
 };
 use crate::verify::copies::place_of;
 use crate::verify::gates::{Context, gates};
-
-/// Pooled latency of delivered requests, ms, quantiles of type 7. For display: nothing is scored by it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Median TTFT from planned.
-    pub ttft_p50_ms: Option<f64>,
-    /// 99th percentile of it.
-    pub ttft_p99_ms: Option<f64>,
-    /// Median TPOT.
-    pub tpot_p50_ms: Option<f64>,
-    /// 99th percentile of it.
-    pub tpot_p99_ms: Option<f64>,
-}
 
 /// One cell, reduced. Every figure but `repetitions` is over valid repetitions only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,8 +48,13 @@ pub struct CellAnalysis {
     pub tokens: TokenShare,
     /// cached / prompt tokens.
     pub prefix_hit_share: Option<f64>,
+    /// Whether repetitions scatter as their requests alone would make them; nothing below two of them, or
+    /// where all or no requests are good.
+    pub dispersion: Option<Dispersion>,
     /// Latency for display.
     pub latency: Latency,
+    /// Intervals of it that take requests for independent.
+    pub within_run_iid: WithinRunIntervals,
 }
 
 impl CellAnalysis {
@@ -96,6 +89,9 @@ pub(super) fn analyze(
         (seconds > 0.0).then(|| counts.good as f64 / seconds / arm.accelerators as f64)
     };
     let confidence = evidence.campaign.keys().statistics.confidence;
+    let of_valid = recorded.iter().zip(&repetitions).filter(|(_, analysis)| analysis.valid);
+    let (latency, within_run_iid) =
+        latency(of_valid.flat_map(|(rep, _)| &rep.requests), confidence);
     let per_repetition = counts.attempted / (valid.len() as u64).max(1);
     CellAnalysis {
         rate_rps,
@@ -111,7 +107,9 @@ pub(super) fn analyze(
         goodput_incl_drain_per_accelerator: per_second(&|rep| rep.wall_incl_drain_ns),
         tokens,
         prefix_hit_share: tokens.share(),
-        latency: latency(&recorded, &valid),
+        dispersion: overdispersion(&valid.iter().map(|rep| rep.counts).collect::<Vec<_>>()),
+        latency,
+        within_run_iid,
         repetitions,
     }
 }
@@ -162,29 +160,4 @@ pub(super) fn arm_crosscheck(evidence: &Evidence, arm: &ArmKeys) -> CrossCheck {
         of_arm.iter().flat_map(|rep| rep.requests.iter().cloned()).collect();
     let observed: Vec<_> = of_arm.iter().flat_map(|rep| rep.observed.iter().cloned()).collect();
     join(&requests, &observed, judge(evidence))
-}
-
-fn latency(recorded: &[&Repetition], valid: &[&RepetitionAnalysis]) -> Latency {
-    let of_valid = |rep: &&&Repetition| {
-        valid.iter().any(|analysis| analysis.repetition == rep.place.repetition)
-    };
-    let rows: Vec<&RequestRecord> = recorded
-        .iter()
-        .filter(of_valid)
-        .flat_map(|rep| &rep.requests)
-        .filter(|row| row.class.is_delivered())
-        .collect();
-    let sorted = |value: &dyn Fn(&RequestRecord) -> Option<f64>| {
-        let mut values: Vec<f64> = rows.iter().filter_map(|row| value(row)).collect();
-        values.sort_by(f64::total_cmp);
-        values
-    };
-    let ttft = sorted(&|row| row.ttft_ns.map(|ns| ns as f64 / 1e6));
-    let tpot = sorted(&|row| row.tpot_ns.map(|ns| ns as f64 / 1e6));
-    Latency {
-        ttft_p50_ms: quantile_type7(&ttft, 0.5),
-        ttft_p99_ms: quantile_type7(&ttft, 0.99),
-        tpot_p50_ms: quantile_type7(&tpot, 0.5),
-        tpot_p99_ms: quantile_type7(&tpot, 0.99),
-    }
 }

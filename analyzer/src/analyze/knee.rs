@@ -4,6 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::CellAnalysis;
 use crate::campaign::Campaign;
+use crate::stats::{
+    CertifiedKnee, LadderRate, LadderRung, certified_knee, knee_interpolated, knee_isotonic,
+};
+
+/// One-sided confidence of the certified knee.
+const CERTIFIED_CONFIDENCE: f64 = 0.95;
 
 /// A rung of the ladder that meets the target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +67,13 @@ pub struct Knee {
     pub monotone: bool,
     /// Last rate before the first failure; differs from the knee when the ladder is not monotone.
     pub conservative_rps: Option<f64>,
+    /// The last rate that is certain to meet the target, and the first that is certain to fail it.
+    pub certified: CertifiedKnee,
+    /// Knee of the decreasing curve nearest to the good-fractions.
+    pub isotonic: LadderRate,
+    /// Where the line between two tested rates crosses the target, rps. For comparison with figures that are
+    /// published so: nothing was measured there.
+    pub interpolated_rps: Option<f64>,
 }
 
 pub(super) fn knee(campaign: &Campaign, cells: &[CellAnalysis]) -> Knee {
@@ -69,12 +82,29 @@ pub(super) fn knee(campaign: &Campaign, cells: &[CellAnalysis]) -> Knee {
     let passes: Vec<bool> = rungs(cells, 1).iter().map(|rung| meets(rung, target)).collect();
     let first_failure = passes.iter().position(|pass| !pass).unwrap_or(passes.len());
     let all = rungs(cells, 1);
+    let points: Vec<(f64, f64)> =
+        all.iter().map(|rung| (rung.rate_rps, rung.good_fraction)).collect();
+    let ladder = ladder(cells);
     Knee {
         tested: outcome(&rungs(cells, keys.load.published_repetitions() as usize), target, cells),
         provisional: outcome(&all, target, cells),
         monotone: passes.iter().skip(first_failure).all(|pass| !pass),
         conservative_rps: all.get(..first_failure).and_then(<[Rung]>::last).map(|r| r.rate_rps),
+        certified: certified_knee(&ladder, target, CERTIFIED_CONFIDENCE),
+        isotonic: knee_isotonic(&ladder, target),
+        interpolated_rps: knee_interpolated(&points, target),
     }
+}
+
+/// Valid repetitions of every rate that has one.
+fn ladder(cells: &[CellAnalysis]) -> Vec<LadderRung> {
+    let measured = cells.iter().filter(|cell| cell.valid > 0);
+    measured
+        .map(|cell| LadderRung {
+            rate_rps: cell.rate_rps,
+            repetitions: cell.valid_repetitions().map(|rep| rep.counts).collect(),
+        })
+        .collect()
 }
 
 fn meets(rung: &Rung, target: f64) -> bool {

@@ -3,14 +3,18 @@
 //! Pure: the same evidence gives the same bytes of `analysis.json`.
 
 mod cell;
+mod equivalence;
 mod good;
 mod knee;
+mod latency;
 mod repetition;
 mod win;
 
-pub use cell::{CellAnalysis, Latency};
+pub use cell::CellAnalysis;
+pub use equivalence::EquivalenceTest;
 pub use good::{Bounds, Mask, good};
 pub use knee::{Knee, KneeOutcome, Rung};
+pub use latency::{Latency, WithinRunIntervals};
 pub use repetition::{RepetitionAnalysis, TokenShare};
 pub use win::{Comparison, Outcome};
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::outcome::Class;
 use crate::records::RequestRecord;
 use crate::rundir::to_json;
-use crate::stats::Counts;
+use crate::stats::{Counts, DispersionWord, Equivalence, LadderRate};
 use crate::testkit::{
     self, SIZE, TPOT_SLO_NS, TTFT_SLO_NS, delivered, evidence, failed, with_good,
 };
@@ -155,4 +155,67 @@ proptest! {
         }
         prop_assert_eq!(analyze(&evidence), expected);
     }
+}
+
+fn with_delta(delta: f64, good: impl Fn(&str, f64, u32) -> u64) -> AnalysisFile {
+    let mut evidence = with_good(good);
+    let text = format!("{}[statistics]\ndelta = {delta}\n", testkit::CAMPAIGN);
+    evidence.campaign = testkit::campaign(&text);
+    analyze(&evidence)
+}
+
+#[test]
+fn equivalence_is_tested_only_within_a_registered_margin() {
+    let vary = |_: &str, _: f64, number: u32| 92 + u64::from(number % 3);
+    assert!(analyze(&with_good(vary)).comparisons.iter().all(|c| c.equivalence.is_none()));
+    let outcome = |delta| {
+        let analysis = with_delta(delta, vary);
+        let test = analysis.comparisons[0].equivalence.clone().unwrap();
+        assert_eq!(test.tost.margin.alpha, 0.05);
+        (test.tost.outcome, test.repetitions_needed)
+    };
+    assert_eq!(outcome(0.05).0, Equivalence::Equivalent);
+    let (word, needed) = outcome(0.005);
+    assert_eq!(word, Equivalence::InconclusiveUnderpowered);
+    assert!(needed.is_some_and(|n| n > 5), "{needed:?}");
+}
+
+#[test]
+fn arms_without_any_variance_are_compared_over_pooled_requests() {
+    let analysis = with_delta(0.05, |_, _, _| 100);
+    let test = analysis.comparisons[0].equivalence.clone().unwrap();
+    assert!(test.holds() && test.tost.note.is_some() && test.repetitions_needed.is_none());
+}
+
+#[test]
+fn the_certified_knee_lies_below_the_tested_one_when_the_rung_is_near_the_target() {
+    let analysis = analyze(&with_good(|_, rate, number| match rate > 15.0 {
+        true => [80, 100, 100, 85, 95][number as usize - 1],
+        false => 97 + u64::from(number % 2),
+    }));
+    let knee = &analysis.arms[0].knee;
+    assert_eq!(knee.tested.rung().map(|rung| rung.rate_rps), Some(20.0));
+    assert_eq!(knee.certified.certified, LadderRate::At { rate_rps: 10.0 });
+    assert_eq!(knee.certified.fails_from_rps, None);
+    assert_eq!(knee.isotonic, LadderRate::AtLeast { rate_rps: 20.0 });
+    assert_eq!(knee.interpolated_rps, None);
+}
+
+#[test]
+fn scatter_beyond_the_requests_own_is_told() {
+    let word = |good: fn(u32) -> u64| {
+        let analysis = analyze(&with_good(|_, _, number| good(number)));
+        analysis.arms[0].cells[0].dispersion.map(|dispersion| dispersion.word)
+    };
+    assert_eq!(word(|n| 40 + 10 * u64::from(n)), Some(DispersionWord::Overdispersed));
+    assert_eq!(word(|n| 88 + u64::from(n)), Some(DispersionWord::Agrees));
+    assert_eq!(word(|_| 90), Some(DispersionWord::Underdispersed));
+}
+
+#[test]
+fn latency_has_an_interval_that_says_how_it_was_made() {
+    let cell = &analyze(&evidence()).arms[0].cells[0];
+    let (low, high) = cell.within_run_iid.ttft_p50_ms.unwrap().ends().unwrap();
+    let median = cell.latency.ttft_p50_ms.unwrap();
+    assert!(low <= median && median <= high, "{low} {median} {high}");
 }

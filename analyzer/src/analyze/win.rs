@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ArmAnalysis;
 use super::cell::CellAnalysis;
+use super::equivalence::{EquivalenceTest, equivalence};
 use crate::campaign::{Campaign, Comparison as Method};
 use crate::stats::{Difference, Interval, newcombe, paired, welch};
 
@@ -40,6 +41,9 @@ pub struct Comparison {
     pub read_from: String,
     /// What it says.
     pub outcome: Outcome,
+    /// Equivalence within the registered margin; nothing when none is registered. A difference can be a win and
+    /// equivalent: real, and too small to matter.
+    pub equivalence: Option<EquivalenceTest>,
 }
 
 pub(super) fn all(
@@ -89,6 +93,7 @@ fn one(
         read_from: if degenerate { "pooled" } else { "repetitions" }.to_owned(),
         difference,
         pooled_interval,
+        equivalence: equivalence(statistics, base, cell),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The terminal summary: a table a person can read, from the same figures as the JSON files.
 
 mod crosscheck;
+mod detail;
 mod figures;
 mod verdict;
 
@@ -25,7 +26,13 @@ pub fn summary(analysis: &AnalysisFile, verdict: &VerdictFile) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}: {}\n{}", analysis.campaign, verdict.verdict.name(), slo(analysis));
     let _ = writeln!(text, "{}\n{LEGEND}", ladder(analysis));
-    for line in knees(analysis).into_iter().chain(comparisons(analysis)) {
+    let lines = [
+        knees(analysis),
+        detail::knees(analysis),
+        comparisons(analysis),
+        detail::equivalences(analysis),
+    ];
+    for line in lines.concat() {
         let _ = writeln!(text, "{line}");
     }
     text.push_str(&crosscheck::lines(analysis, verdict));

@@ -3,7 +3,7 @@
 use super::code::{Code, Finding};
 use crate::analyze::{CellAnalysis, place};
 use crate::campaign::Campaign;
-use crate::stats::Cv;
+use crate::stats::{Cv, requests_needed};
 
 /// Findings of one cell: too few repetitions, or a good-fraction that varies too much.
 pub(super) fn stability(campaign: &Campaign, arm: &str, cell: &CellAnalysis) -> Vec<Finding> {
@@ -39,14 +39,13 @@ fn variation(campaign: &Campaign, cell: &CellAnalysis) -> String {
         Cv::TooFew => "CV undefined: one repetition".to_owned(),
     };
     match (cell.cv_binomial_floor, cell.good_fraction) {
-        (Some(floor), Some(p)) if floor > bound => {
-            let requests = (1.0 - p) / (bound * bound * p);
-            format!(
-                "{text}; binomial noise alone gives {:.1} %: use at least {:.0} requests a repetition, not more repetitions",
-                floor * 100.0,
-                requests.ceil()
-            )
-        }
+        (Some(floor), Some(p)) if floor > bound => match requests_needed(p, bound) {
+            Some(requests) => format!(
+                "{text}; binomial noise alone gives {:.1} %: use at least {requests} requests a repetition, not more repetitions",
+                floor * 100.0
+            ),
+            None => text,
+        },
         _ => text,
     }
 }

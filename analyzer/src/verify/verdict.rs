@@ -190,7 +190,7 @@ fn proofs(
     decided.chain(delivery.iter().filter_map(|proof| proof.finding(kernel))).collect()
 }
 
-/// What each arm's knee is read from, and every rate of a win.
+/// What each arm's knee is read from, and every rate of a win or of an equivalence.
 fn claim_cells(
     evidence: &Evidence,
     analysis: &AnalysisFile,
@@ -202,7 +202,8 @@ fn claim_cells(
         rates.into_iter().map(|rate| place(&arm.name, Some(rate), None))
     });
     let wins = analysis.comparisons.iter().filter(|comparison| {
-        comparison.outcome == Outcome::Win && !failed(decision, &comparison.arm)
+        let equivalent = comparison.equivalence.as_ref().is_some_and(|test| test.holds());
+        (comparison.outcome == Outcome::Win || equivalent) && !failed(decision, &comparison.arm)
     });
     let of_win = wins.flat_map(|win| {
         [place(&win.arm, Some(win.rate_rps), None), place(&win.floor, Some(win.rate_rps), None)]

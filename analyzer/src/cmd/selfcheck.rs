@@ -7,8 +7,8 @@ use analyzer::rundir::to_json;
 use analyzer::selfcheck::{lines, selfcheck};
 
 const EXAMPLES: &str = "Examples:
-  goodput selfcheck
   goodput selfcheck --json | jq '.modules[] | {name, checks: (.checks | length)}'
+  goodput selfcheck
 
 It needs no file and no network. Exit codes: 0 every check holds, 1 one does not.";
 

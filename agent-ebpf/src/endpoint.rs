@@ -12,10 +12,8 @@ pub type Address = [u64; 2];
 pub struct EndpointKey {
     /// Its address.
     pub address: Address,
-    /// Port, host byte order.
-    pub port: u16,
-    /// Zero: map keys are compared byte by byte.
-    pub reserved: [u16; 3],
+    /// Port, host byte order: a whole word, since the compiler clears padding by calling `memset`.
+    pub port: u64,
 }
 
 impl EndpointKey {
@@ -23,7 +21,7 @@ impl EndpointKey {
     #[must_use]
     #[inline(always)]
     pub const fn new(address: Address, port: u16) -> Self {
-        Self { address, port, reserved: [0; 3] }
+        Self { address, port: port as u64 }
     }
 }
 
@@ -36,9 +34,7 @@ pub struct FlowKey {
     /// Its peer.
     pub peer: EndpointKey,
     /// The same packet on another interface is a second view with a budget of its own.
-    pub ifindex: u32,
-    /// Zero, as in [`EndpointKey`].
-    pub reserved: u32,
+    pub ifindex: u64,
 }
 
 /// Endpoints that can be watched at once.

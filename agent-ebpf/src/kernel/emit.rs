@@ -9,7 +9,7 @@ use aya_ebpf::{
     helpers::{bpf_ringbuf_output, bpf_skb_load_bytes},
 };
 
-use super::maps::{RECORDS, WAKE_BYTES};
+use super::maps::{RECORDS, SCRATCH, WAKE_BYTES};
 
 /// `BPF_RB_AVAIL_DATA`, `BPF_RB_NO_WAKEUP` and `BPF_RB_FORCE_WAKEUP` (`include/uapi/linux/bpf.h`).
 const AVAILABLE_DATA: u64 = 0;
@@ -35,19 +35,37 @@ pub(super) fn wakeup() -> u64 {
 /// A record before it is written: header, then payload.
 #[repr(C)]
 pub(super) struct Scratch {
-    pub(super) header: SegmentHeader,
-    pub(super) payload: [u8; PIECE_LEN as usize],
+    header: SegmentHeader,
+    payload: [u8; PIECE_LEN as usize],
+}
+
+/// Writes a packet's records: `header`, and behind it `copied` bytes of its payload, which begins at
+/// `payload_offset`.
+#[inline(always)]
+pub(super) fn emit(
+    packet: *mut __sk_buff,
+    header: SegmentHeader,
+    payload_offset: u32,
+    copied: u32,
+    counters: &mut PacketCounters,
+) {
+    let Some(scratch) = SCRATCH.get_ptr_mut(0) else { return };
+    // SAFETY: this CPU's own entry; packet programs do not interrupt each other.
+    let scratch = unsafe { &mut *scratch };
+    scratch.header = header;
+    let flags = wakeup();
+    Emitter { packet, scratch, counters, payload_offset, flags }.segment(copied);
 }
 
 /// Where records of one packet come from and go to.
-pub(super) struct Emitter<'a> {
-    pub(super) packet: *mut __sk_buff,
-    pub(super) scratch: &'a mut Scratch,
-    pub(super) counters: &'a mut PacketCounters,
+struct Emitter<'a> {
+    packet: *mut __sk_buff,
+    scratch: &'a mut Scratch,
+    counters: &'a mut PacketCounters,
     /// Offset of the TCP payload in the packet.
-    pub(super) payload_offset: u32,
+    payload_offset: u32,
     /// See [`wakeup`]; the same for every piece.
-    pub(super) flags: u64,
+    flags: u64,
 }
 
 /// 1 for a negative result, without a branch: a branch on the result inside the copy loop doubles
@@ -98,7 +116,7 @@ impl Emitter<'_> {
 
     /// Writes the header alone, or `copied` bytes of payload in pieces.
     #[inline(always)]
-    pub(super) fn segment(&mut self, copied: u32) {
+    fn segment(&mut self, copied: u32) {
         self.scratch.header.piece_offset = 0;
         self.scratch.header.captured_len = 0;
         if copied == 0 {

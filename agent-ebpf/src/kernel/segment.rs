@@ -13,13 +13,12 @@ use aya_ebpf::{
     bindings::__sk_buff,
     helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
 };
-use aya_log_ebpf::info;
 
 use super::{
     budget,
-    bytes::{self, ETHERNET_HEADER},
-    emit::{Emitter, wakeup},
-    maps::{ENDPOINTS, INTERFACE_FACTOR, INTERFACES, KERNEL_LOG, PACKET_COUNTERS, SCRATCH},
+    bytes::{self, ETHERNET_HEADER, Head, IpPacket},
+    emit::emit,
+    maps::{ENDPOINTS, INTERFACE_FACTOR, INTERFACES, PACKET_COUNTERS},
     packet::{self, FIN, Other, Packet, RST, SYN},
 };
 
@@ -30,58 +29,69 @@ pub(super) enum Direction {
     Egress,
 }
 
-/// Counts a packet and looks at it, if it was read as a segment.
-#[inline(always)]
-pub(super) fn capture(ctx: &impl EbpfContext, direction: Direction, read: Result<Packet, Other>) {
-    let skb = skb(ctx);
-    // SAFETY: the kernel hands the program a valid context.
-    let (ifindex, segments) = unsafe { ((*skb).ifindex, (*skb).gso_segs) };
-    count_interface(ifindex, segments, direction);
-    match read {
-        Ok(packet) => {
-            if let Some(counters) = counters() {
-                endpoint_packet(ctx, ifindex, &packet, counters);
-            }
+/// What a program was called for: one packet on one interface.
+///
+/// No packet program may call a function, `memset` of the kernel's log included: up to Linux 6.3 the
+/// verifier then compares every number on the ways that it has walked, and walks a million instructions.
+pub(super) struct Call {
+    skb: *mut __sk_buff,
+    ifindex: u32,
+}
+
+impl Call {
+    /// Counts the packet.
+    #[inline(always)]
+    pub(super) fn new(ctx: &impl EbpfContext, direction: Direction) -> Self {
+        let skb = ctx.as_ptr().cast::<__sk_buff>();
+        // SAFETY: the kernel hands the program a valid context.
+        let (ifindex, segments) = unsafe { ((*skb).ifindex, (*skb).gso_segs) };
+        count_interface(ifindex, segments, direction);
+        Self { skb, ifindex }
+    }
+
+    /// Looks at an Ethernet frame at a TCX hook.
+    ///
+    /// Each way of reading goes on by itself: where two meet, the compiler reads fields that one of them
+    /// never wrote, and verifiers before Linux 6.3 refuse that.
+    #[inline(always)]
+    pub(super) fn ethernet(&self) {
+        match bytes::direct::<ETHERNET_HEADER>(self.skb) {
+            Some(ip) => self.look(ip),
+            None => self.look(bytes::frame(self.skb)),
         }
-        Err(Other::Unparsed) => {
-            if let Some(counters) = counters() {
-                counters[UNPARSED_PACKETS] += 1;
-            }
+    }
+
+    /// Looks at a packet of a device without link-layer header at a TCX hook.
+    #[inline(always)]
+    pub(super) fn bare(&self) {
+        match bytes::direct::<0>(self.skb) {
+            Some(ip) => self.look(ip),
+            None => self.look(bytes::bare(self.skb)),
         }
-        Err(Other::Foreign) => {}
     }
-}
 
-#[inline(always)]
-fn skb(ctx: &impl EbpfContext) -> *mut __sk_buff {
-    ctx.as_ptr().cast()
-}
-
-/// Reads an Ethernet frame at a TCX hook.
-#[inline(always)]
-pub(super) fn ethernet(ctx: &impl EbpfContext) -> Result<Packet, Other> {
-    let skb = skb(ctx);
-    match bytes::direct::<ETHERNET_HEADER>(skb) {
-        Some(ip) => packet::parse(&ip?),
-        None => packet::parse(&bytes::frame(skb)?),
+    /// Looks at a packet at a packet socket.
+    #[inline(always)]
+    pub(super) fn datagram(&self) {
+        self.look(bytes::datagram(self.skb));
     }
-}
 
-/// Reads a packet of a device without link-layer header at a TCX hook.
-#[inline(always)]
-pub(super) fn bare(ctx: &impl EbpfContext) -> Result<Packet, Other> {
-    let skb = skb(ctx);
-    match bytes::direct::<0>(skb) {
-        Some(ip) => packet::parse(&ip?),
-        None => packet::parse(&bytes::bare(skb)?),
+    #[inline(always)]
+    fn look(&self, ip: Result<IpPacket<impl Head>, Other>) {
+        match ip.and_then(|ip| packet::parse(&ip)) {
+            Ok(packet) => {
+                if let Some(counters) = counters() {
+                    endpoint_packet(self.skb, self.ifindex, &packet, counters);
+                }
+            }
+            Err(Other::Unparsed) => {
+                if let Some(counters) = counters() {
+                    counters[UNPARSED_PACKETS] += 1;
+                }
+            }
+            Err(Other::Foreign) => {}
+        }
     }
-}
-
-/// Reads a packet at a packet socket.
-#[inline(always)]
-pub(super) fn datagram(ctx: &impl EbpfContext) -> Result<Packet, Other> {
-    let skb = skb(ctx);
-    packet::parse(&bytes::datagram(skb)?)
 }
 
 #[inline(always)]
@@ -106,8 +116,8 @@ fn count_interface(ifindex: u32, segments: u32, direction: Direction) {
 }
 
 #[inline(always)]
-fn endpoint_packet<C: EbpfContext>(
-    ctx: &C,
+fn endpoint_packet(
+    skb: *mut __sk_buff,
     ifindex: u32,
     packet: &Packet,
     counters: &mut PacketCounters,
@@ -125,34 +135,20 @@ fn endpoint_packet<C: EbpfContext>(
     if packet.payload_len == 0 && control == 0 {
         return;
     }
-    if KERNEL_LOG.load() != 0 && control != 0 {
-        info!(
-            ctx,
-            "port {} to {}: flags {}", packet.source_port, packet.destination_port, packet.flags
-        );
-    }
     let copied = if from_endpoint {
         packet.payload_len
     } else {
-        let key = FlowKey { endpoint: destination, peer: source, ifindex, reserved: 0 };
+        let key = FlowKey { endpoint: destination, peer: source, ifindex: u64::from(ifindex) };
         budget::request(&key, packet.ack, packet.payload_len)
     };
-    emit(skb(ctx), ifindex, packet, from_endpoint, copied, counters);
+    let header = header(ifindex, packet, from_endpoint);
+    emit(skb, header, packet.payload_offset, copied, counters);
 }
 
+/// The part of a packet's records that all of them share.
 #[inline(always)]
-fn emit(
-    skb: *mut __sk_buff,
-    ifindex: u32,
-    packet: &Packet,
-    from_endpoint: bool,
-    copied: u32,
-    counters: &mut PacketCounters,
-) {
-    let Some(scratch) = SCRATCH.get_ptr_mut(0) else { return };
-    // SAFETY: this CPU's own entry; packet programs do not interrupt each other.
-    let scratch = unsafe { &mut *scratch };
-    scratch.header = SegmentHeader {
+fn header(ifindex: u32, packet: &Packet, from_endpoint: bool) -> SegmentHeader {
+    SegmentHeader {
         kind: KIND_SEGMENT,
         tcp_flags: packet.flags,
         from_endpoint: u8::from(from_endpoint),
@@ -173,7 +169,5 @@ fn emit(
         piece_offset: 0,
         captured_len: 0,
         reserved2: 0,
-    };
-    let payload_offset = packet.payload_offset;
-    Emitter { packet: skb, scratch, counters, payload_offset, flags: wakeup() }.segment(copied);
+    }
 }

@@ -81,8 +81,8 @@ impl Ends {
             attempt: 0,
             local: self.local.address,
             remote: self.remote.address,
-            local_port: self.local.port,
-            remote_port: self.remote.port,
+            local_port: self.local.port as u16,
+            remote_port: self.remote.port as u16,
             reserved: 0,
         }
     }

@@ -4,6 +4,7 @@ use aya::sys::{Stats, enable_stats};
 use serde_json::json;
 
 use super::Args;
+use super::floor::Floor;
 use super::run::{Observed, observed, packet_cost};
 use crate::agent::Agent;
 use crate::host::{programs, share};
@@ -36,6 +37,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     let mut per_run = Vec::new();
     let mut cpu = Vec::new();
     let mut other = Vec::new();
+    let mut floors = Vec::new();
     let seconds = args.seconds(4, 1);
     for repeat in 1..=args.repeats() {
         eprintln!("kernel cost, {repeat} of {}", args.repeats());
@@ -49,7 +51,13 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
                 cpu.push(share(seen.agent_cpu_ns, seen.outcome.events_read) / 100.0);
             }
         }
+        // Beside the agent's programs, on the same packets.
+        let floor = Floor::attach();
         other.push(foreign(args, seconds)?);
+        match floor.and_then(|it| it.ns_per_run()) {
+            Ok(cost) => floors.push(cost),
+            Err(error) => report.notes.push(format!("ns_stats_floor: {error:#}")),
+        }
     }
     let slopes = slopes(&costs);
     let [small, middle, large] = costs;
@@ -59,6 +67,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     report.figure("ns_per_run_acknowledgements_included", per_run);
     report.ns_per_further_kib = report.figure("ns_per_further_kib", slopes);
     report.ns_per_other_packet = report.figure("ns_per_other_packet", other);
+    report.ns_stats_floor = report.figure("ns_stats_floor", floors);
     report.agent_cpu_ms_per_10000_events = report.figure("agent_cpu_ms_per_10000_events", cpu);
     report.details["programs"] = loaded(args)?;
     Ok(())

@@ -2,6 +2,7 @@
 
 mod compare;
 pub(crate) mod completeness;
+mod floor;
 mod kernel;
 mod memory;
 mod run;

@@ -1,5 +1,7 @@
 //! From a packet to records in the ring.
 
+use core::arch::asm;
+
 use agent_ebpf::{
     counters::{PacketCounters, SEGMENTS_ATTEMPTED, SEGMENTS_FAILED, UNREADABLE_PIECES},
     record::{MAX_PIECES, PIECE_LEN, SEGMENT_HEADER_LEN, SegmentHeader},
@@ -75,6 +77,17 @@ fn is_error(result: i64) -> u64 {
     result.cast_unsigned() >> 63
 }
 
+/// The same number, of which the compiler knows nothing. Knowing that there are at most [`MAX_PIECES`], it
+/// drops the loop's own bound, and verifiers that have lost the number's (Linux 6.1) walk the loop
+/// until they give up.
+#[inline(always)]
+fn opaque(number: u32) -> u32 {
+    let mut number = u64::from(number);
+    // SAFETY: copies a register to itself.
+    unsafe { asm!("{0} = {0}", inout(reg) number, options(pure, nomem, nostack)) };
+    number as u32
+}
+
 impl Emitter<'_> {
     /// Writes the header followed by `len` bytes of payload.
     #[inline(always)]
@@ -124,7 +137,7 @@ impl Emitter<'_> {
             return;
         }
         let copied = copied.min(MAX_PIECES * PIECE_LEN);
-        let whole = (copied - 1) / PIECE_LEN;
+        let whole = opaque((copied - 1) / PIECE_LEN);
         for index in 0..MAX_PIECES - 1 {
             if index >= whole {
                 break;

@@ -97,6 +97,17 @@ fn the_capabilities_of_the_unit_are_enough_without_root() {
     let mut line = String::new();
     BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains("\"ready\":true"), "{line}");
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", running.0.id())).unwrap();
+    for task in tasks {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let told =
+            |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        // The bounding set takes CAP_SETPCAP to empty; no_new_privs makes it harmless.
+        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+            assert_eq!(told(set), Some("0000000000000000"), "{set} of {status}");
+        }
+        assert_eq!(told("NoNewPrivs:"), Some("1"), "{status}");
+    }
 }
 
 #[test]

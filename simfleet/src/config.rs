@@ -163,6 +163,8 @@ pub struct GatewayConfig {
     pub rest: SocketAddr,
     /// Its endpoints, in order: backends of this fleet by name, or addresses of others.
     pub endpoints: Vec<EndpointRef>,
+    /// Where prompts are computed first, when the fleet is disaggregated; `endpoints` then decode.
+    pub prefill: Vec<EndpointRef>,
     /// How it chooses.
     pub policy: PolicyConfig,
     /// Refresh period of its metrics; `None` refreshes at once.
@@ -352,6 +354,7 @@ impl FleetConfig {
             vip: loopback_any(),
             rest: loopback_any(),
             endpoints,
+            prefill: Vec::new(),
             policy,
             metrics_tick: None,
             log_file: None,

@@ -36,6 +36,8 @@ pub enum BackendFault {
 pub enum GatewayFault {
     /// Delays everything that the backend sends by this much; order and spacing stay.
     HoldChunks(Duration),
+    /// Names other backends in the receipt of a disaggregated request than those that it asks.
+    WrongReceipt,
     /// Gathers what the backend sends for this long and writes it as one piece.
     Coalesce(Duration),
 }
@@ -86,6 +88,9 @@ impl FromStr for GatewayFault {
 
     fn from_str(s: &str) -> Result<Self, UnknownFault> {
         let unknown = || UnknownFault(s.to_owned());
+        if s == "wrong_receipt" {
+            return Ok(Self::WrongReceipt);
+        }
         let (name, value) = s.split_once('=').ok_or_else(unknown)?;
         let ms = value.parse::<u32>().map_err(|_| unknown())?;
         let wait = Duration::from_millis(u64::from(ms));
@@ -108,6 +113,7 @@ pub fn fault_list() -> Vec<(String, String)> {
         ("stall_after=N", "backend: falls silent after N tokens, connection open"),
         ("reset_after=N", "backend: resets the connection after N tokens"),
         ("truncate_after=N", "backend: closes after N tokens without ending the message"),
+        ("wrong_receipt", "gateway: names other backends in the receipt than it asks"),
         ("hold_chunks_ms=N", "gateway: delays everything from the backend by N ms"),
         ("coalesce_ms=N", "gateway: gathers for N ms and writes that as one piece"),
     ];
@@ -135,5 +141,6 @@ mod tests {
         }
         assert!("hold_chunks_ms=-1".parse::<GatewayFault>().is_err());
         assert!("hold_chunks_ms=5".parse::<GatewayFault>().is_ok());
+        assert_eq!("wrong_receipt".parse(), Ok(GatewayFault::WrongReceipt));
     }
 }

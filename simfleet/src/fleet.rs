@@ -167,9 +167,10 @@ impl FleetHandle {
         let place = format!("gateway {:?}", config.name);
         let (vip, vip_listener) = listen_on(&format!("{place}.vip"), config.vip)?;
         let (rest, rest_listener) = listen_on(&format!("{place}.rest"), config.rest)?;
-        let endpoints = self.resolve(&config);
+        let endpoints = self.resolve(&config.endpoints);
+        let prefill = self.resolve(&config.prefill);
         let (name, policy) = (config.name.clone(), config.policy.label().to_owned());
-        let gateway = Gateway::new(config, vip, endpoints)?;
+        let gateway = Gateway::new(config, vip, endpoints, prefill)?;
         let app = gateway::app(Arc::clone(&gateway));
         self.tasks.spawn(Arc::clone(&gateway).serve(vip_listener));
         self.tasks.spawn(async move {
@@ -182,13 +183,13 @@ impl FleetHandle {
         Ok(())
     }
 
-    fn resolve(&self, config: &GatewayConfig) -> Vec<SocketAddr> {
+    fn resolve(&self, endpoints: &[EndpointRef]) -> Vec<SocketAddr> {
         let addr_of = |name: &str| self.ready.backends.iter().find(|b| b.name == name);
         let resolve = |endpoint: &EndpointRef| match endpoint {
             EndpointRef::Address(addr) => Some(*addr),
             EndpointRef::Backend(name) => addr_of(name).map(|b| b.addr),
         };
-        config.endpoints.iter().filter_map(resolve).collect()
+        endpoints.iter().filter_map(resolve).collect()
     }
 }
 

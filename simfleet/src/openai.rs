@@ -15,6 +15,7 @@ pub(crate) struct CompletionRequest {
     max_completion_tokens: Option<u64>,
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
+    kv_transfer_params: Option<KvTransfer>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -35,6 +36,11 @@ struct Part {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
+struct KvTransfer {
+    do_remote_prefill: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
 struct StreamOptions {
     include_usage: Option<bool>,
 }
@@ -48,6 +54,11 @@ impl CompletionRequest {
 
     pub(crate) fn max_tokens(&self) -> u64 {
         self.max_completion_tokens.or(self.max_tokens).unwrap_or(DEFAULT_MAX_TOKENS)
+    }
+
+    /// Another engine has computed the prompt (vLLM's `kv_transfer_params`).
+    pub(crate) fn prefilled(&self) -> bool {
+        self.kv_transfer_params.and_then(|it| it.do_remote_prefill).unwrap_or(false)
     }
 
     pub(crate) fn stream(&self) -> bool {

@@ -72,7 +72,15 @@ impl Agent {
     /// # Errors
     /// When it does not get ready.
     pub fn start(watch: &Watch<'_>) -> anyhow::Result<Self> {
-        Self::launch(watch, Command::new(binary("goodput-agent")?))
+        Self::launch(&watch.toml(), Command::new(binary("goodput-agent")?))
+    }
+
+    /// Starts an agent with the configuration `file` and waits until it is attached.
+    ///
+    /// # Errors
+    /// When it does not get ready.
+    pub fn start_file(file: &str) -> anyhow::Result<Self> {
+        Self::launch(file, Command::new(binary("goodput-agent")?))
     }
 
     /// The same, in a network namespace.
@@ -80,13 +88,13 @@ impl Agent {
     /// # Errors
     /// When it does not get ready.
     pub fn start_in(namespace: &Namespace, watch: &Watch<'_>) -> anyhow::Result<Self> {
-        Self::launch(watch, namespace.command(binary("goodput-agent")?))
+        Self::launch(&watch.toml(), namespace.command(binary("goodput-agent")?))
     }
 
-    fn launch(watch: &Watch<'_>, mut command: Command) -> anyhow::Result<Self> {
+    fn launch(file: &str, mut command: Command) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("agent.toml");
-        fs::write(&path, watch.toml())?;
+        fs::write(&path, file)?;
         command.arg("run").arg("--config").arg(path);
         let (process, ready) = Process::server(command)?;
         let api = ready["api"].as_str().with_context(|| format!("no api in {ready}"))?;

@@ -29,7 +29,7 @@ enum Subcommands {
     /// Reads a pcap or pcapng file and says what its streams were like
     Read(read::ReadArgs),
     /// Says what this host lacks for watching, and the line that gives it
-    Doctor(doctor::DoctorArgs),
+    Doctor(Box<doctor::DoctorArgs>),
     /// Proves on this host that what the agent observes is what was sent
     Selftest(selftest::SelftestArgs),
     /// Shows what an agent sees, live

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::campaign::AgentKeys;
 use crate::control::{Call, Control, ControlError};
 use crate::records::{AgentRecord, Versioned, check_lines};
-use crate::rundir::{InflightRow, KernelRow};
+use crate::rundir::{InflightRow, KernelRow, Told};
 
 /// How long an agent waits for requests still in flight when a window closes.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -68,6 +68,15 @@ impl<'a> Agent<'a> {
     /// [`ControlError`].
     pub fn status(&self, control: &Control) -> Result<Value, ControlError> {
         control.json(&self.call(Method::GET, "/v1/status", None))
+    }
+
+    /// What it knows of the gateway on its host (`goodput.evidence/1`).
+    #[must_use]
+    pub fn evidence(&self, control: &Control) -> Told {
+        match control.json(&self.call(Method::GET, "/v1/evidence", None)) {
+            Ok(evidence) => Told::Evidence(evidence),
+            Err(error) => Told::Problem(error.to_string()),
+        }
     }
 
     /// Opens a window that the agent keeps for `lease` even if nobody calls about it. An agent that does not answer gives a window without an id: the replay must not

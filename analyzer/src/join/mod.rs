@@ -5,10 +5,12 @@
 mod agreement;
 mod distribution;
 mod index;
+mod receipts;
 mod split;
 
 pub use agreement::{Disagreement, Flip, Judge};
 pub use distribution::Distribution;
+pub use receipts::{Receipts, WrongReceipt};
 pub use split::TtftSplit;
 
 use std::collections::BTreeMap;
@@ -54,6 +56,9 @@ pub struct CrossCheck {
     pub split: TtftSplit,
     /// Requests that the kernel saw each backend get.
     pub backend_requests: BTreeMap<String, u64>,
+    /// What gateways said of disaggregated requests, against the backends seen.
+    #[serde(default)]
+    pub receipts: Receipts,
     /// Share of requests whose first token's client stamp may be that of later bytes.
     pub coalesced_share: Option<f64>,
     /// Packets that the agents' observations are made of.
@@ -98,6 +103,7 @@ pub fn join(requests: &[RequestRecord], observed: &[Observed], judge: Judge) -> 
         disagreements: agreement::disagreements(requests, &legs),
         split: TtftSplit::of(&completed, &legs),
         backend_requests: backend_requests(requests, observed),
+        receipts: Receipts::of(&completed, observed),
         coalesced_share: coalesced_share(requests),
         packets_expected: expected,
         packets_counted: counted,

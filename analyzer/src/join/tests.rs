@@ -135,3 +135,60 @@ fn an_agent_that_lost_something_names_why() {
     let nobody = join(&requests, &[], JUDGE);
     assert_eq!((nobody.complete, nobody.packets_counted, nobody.on_client_leg), (false, None, 0));
 }
+
+/// Legs of a disaggregated request: prefill at `prefill`, decode at `decode`, and the receipt that the
+/// client got.
+fn disaggregated(row: &mut RequestRecord, seen: [&str; 2], named: [&str; 2]) -> Vec<KernelRow> {
+    let receipt = protocol::receipt::Receipt {
+        prefill: named[0].parse().unwrap(),
+        decode: named[1].parse().unwrap(),
+    };
+    row.response_id = Some(format!("chatcmpl-{}", receipt.request_id("0")));
+    let mut rows = legs(row, seen[1]);
+    rows[1].role = Some("decode".to_owned());
+    let prefill = KernelRow {
+        endpoint: seen[0].to_owned(),
+        role: Some("prefill".to_owned()),
+        first_token_ns: None,
+        ..rows[1].clone()
+    };
+    rows.push(prefill);
+    rows
+}
+
+const PREFILLS: [&str; 2] = ["10.0.1.1:1", "10.0.1.2:1"];
+const DECODE: &str = "10.0.2.1:1";
+
+#[test]
+fn receipts_that_tell_the_truth_agree_and_a_lie_is_listed() {
+    let mut requests = requests(10);
+    let mut rows = Vec::new();
+    for (i, row) in requests.iter_mut().enumerate() {
+        let seen = PREFILLS[i % 2];
+        let named = if i == 3 { PREFILLS[0] } else { seen };
+        rows.extend(disaggregated(row, [seen, DECODE], [named, DECODE]));
+    }
+    let check = join(&requests, &[Observed { account: account(), rows: rows.clone() }], JUDGE);
+    let receipts = &check.receipts;
+    assert_eq!((receipts.agree, receipts.disagree, receipts.disaggregated), (9, 1, 10));
+    let wrong = &receipts.disagreements[0];
+    assert_eq!((wrong.index, wrong.named.prefill), (3, PREFILLS[0].parse().unwrap()));
+    assert!(wrong.seen.contains(&PREFILLS[1].parse().unwrap()));
+    // A prefill that nobody got, in a record that lost nothing.
+    let id = requests[0].trace_id;
+    rows.retain(|row| row.trace_id != Some(id) || row.role.as_deref() != Some("prefill"));
+    let mut account = account();
+    let whole =
+        join(&requests, &[Observed { account: account.clone(), rows: rows.clone() }], JUDGE);
+    assert_eq!((whole.receipts.agree, whole.receipts.disagree), (8, 2));
+    account.complete = false;
+    let lossy = join(&requests, &[Observed { account, rows }], JUDGE);
+    assert_eq!((lossy.receipts.disagree, lossy.receipts.not_observable), (1, 1));
+}
+
+#[test]
+fn requests_without_a_receipt_are_absent() {
+    let requests = requests(4);
+    let receipts = join(&requests, &[observe(&requests)], JUDGE).receipts;
+    assert_eq!((receipts.absent, receipts.disaggregated), (4, 0));
+}

@@ -11,11 +11,11 @@ use crate::agent_client::{Agent, Files, Window};
 use crate::clock::Clock;
 use crate::evidence::kernel_file;
 use crate::prompt::Salt;
-use crate::records::AgentRecord;
+use crate::records::{AgentRecord, Versioned as _};
 use crate::replay::{
     ProgressSink, ReplayConfig, RequestLimits, RunIdentity, RunSummary, Tuning, run,
 };
-use crate::rundir::{GatewayFile, SloFile, write_json};
+use crate::rundir::{AgentEvidence, EvidenceFile, GatewayFile, SloFile, Told, write_json};
 use crate::schedule::Schedule;
 
 /// What opening and closing the windows and ending the last requests may take on top.
@@ -64,6 +64,7 @@ impl Bench<'_> {
         let lease =
             Duration::from_nanos(cell.schedule.length_ns().saturating_add(self.slo.deadline_ns))
                 + LEASE_MARGIN;
+        let hosts = self.evidence();
         let windows: Vec<Window> =
             self.agents.iter().map(|agent| agent.open(control, cell.label, lease)).collect();
         let replayed = self.replay(cell, progress);
@@ -73,7 +74,10 @@ impl Bench<'_> {
         let keys = self.prepared.campaign.keys();
         let (blocks, bytes) = (keys.thresholds.prefix_blocks, keys.trace.bytes_per_token);
         let repeated = prefix::repeated(&self.prepared.trace, cell.schedule, blocks, bytes);
-        let gateway = gateway.file(before, after, repeated);
+        let mut gateway = gateway.file(before, after, repeated);
+        let evidence = self.evidence_file(&cell.arm.keys.name, hosts);
+        gateway.mismatches.extend(evidence.mismatches(&gateway.expected));
+        write_json(&cell.out.join("evidence.json"), &evidence)?;
         write_json(&cell.out.join("gateway.json"), &gateway)?;
         summary.run.agents = agents;
         summary.run.write(&cell.out.join("run.json"))?;
@@ -106,6 +110,25 @@ impl Bench<'_> {
             tuning: Tuning::default(),
         };
         Ok(run(&config, self.clock, self.stop, progress)?)
+    }
+
+    fn evidence(&self) -> Vec<Told> {
+        self.agents.iter().map(|agent| agent.evidence(&self.prepared.control)).collect()
+    }
+
+    /// What the agents told before, and what they tell now.
+    fn evidence_file(&self, arm: &str, before: Vec<Told>) -> EvidenceFile {
+        let both = self.agents.iter().zip(before).zip(self.evidence());
+        let agents = both.map(|((agent, before), after)| AgentEvidence {
+            name: agent.name().to_owned(),
+            before,
+            after,
+        });
+        EvidenceFile {
+            schema: EvidenceFile::SCHEMA.to_owned(),
+            arm: arm.to_owned(),
+            agents: agents.collect(),
+        }
     }
 
     fn close(&self, windows: &[Window], out: &Path) -> Vec<AgentRecord> {

@@ -1,6 +1,9 @@
 //! A line of `kernel.jsonl`: what an agent saw of one request on one leg.
 
+use std::net::SocketAddr;
+
 use protocol::TraceId;
+use protocol::receipt::Receipt;
 use serde::{Deserialize, Serialize};
 
 use crate::records::Versioned;
@@ -38,6 +41,12 @@ pub struct KernelRow {
     pub token_events: Option<u64>,
     /// Output tokens from usage.
     pub completion_tokens: Option<u64>,
+    /// Status of the response.
+    pub status: Option<u16>,
+    /// Backend that LoxiLB's receipt names for the prefill.
+    pub receipt_prefill: Option<SocketAddr>,
+    /// The same for the decode.
+    pub receipt_decode: Option<SocketAddr>,
     /// `valid`, `invalid` or `unknown`.
     pub framing: Option<String>,
     /// Outcome by the bytes on the wire.
@@ -58,6 +67,12 @@ impl KernelRow {
     #[must_use]
     pub fn ttft_ns(&self) -> Option<i64> {
         difference(self.first_token_ns?, self.request_end_ns?)
+    }
+
+    /// What the response said of its own delivery.
+    #[must_use]
+    pub fn receipt(&self) -> Option<Receipt> {
+        Some(Receipt { prefill: self.receipt_prefill?, decode: self.receipt_decode? })
     }
 
     /// (last token - first token) / (output tokens - 1); nothing for fewer than two tokens or events.

@@ -3,6 +3,7 @@
 //! `docs/formats.md` is the contract; what the replay writes is in [`crate::records`].
 
 mod command;
+mod evidence;
 mod gateway;
 mod inflight;
 mod json;
@@ -15,6 +16,7 @@ mod removal;
 mod slo_file;
 
 pub use command::resume_command;
+pub use evidence::{AgentEvidence, EvidenceFile, Told};
 pub use gateway::{Counter, CounterDelta, Expected, GatewayFile, Readback, Scrape, SeriesFamily};
 pub use inflight::InflightRow;
 pub use json::{JsonError, from_json, read_json, read_optional, to_json, write_json};

@@ -107,6 +107,10 @@ codes! {
         "goodput-crosscheck, which shares no code with goodput, gets other figures from the same records.", "Do not edit files of a run; `goodput-crosscheck DIR` lists what differs; report it if nobody did.";
     RecomputationNotRun, "RECOMPUTATION_NOT_RUN", Footnote,
         "The figures were not computed a second time.", "Install goodput-crosscheck beside goodput, then `goodput verify DIR`.";
+    ReceiptDisagrees, "RECEIPT_DISAGREES", Discard,
+        "The gateway's receipt of a disaggregated request names another backend than the kernel saw answer it.", "Compare receipt_prefill and receipt_decode with the backend legs in kernel.jsonl: the gateway does not deliver as it says.";
+    ReceiptAbsent, "RECEIPT_ABSENT", Footnote,
+        "Requests went to a prefill and a decode backend, and their responses bear no receipt.", "Let the engine answer the gateway's request id; some engines (SGLang) give none.";
     ClockStep, "CLOCK_STEP", Footnote,
         "CLOCK_REALTIME stepped by more than 50 us against CLOCK_MONOTONIC while kernel stamps were taken.", "Keep clock daemons from stepping during runs.";
     KernelIncomplete, "KERNEL_INCOMPLETE", Footnote,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::code::{Code, Finding};
 use super::decision::Proof;
 use crate::analyze::{ArmAnalysis, place};
+use crate::join::Receipts;
 
 /// How far agents watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub struct DeliveryProof {
     pub proof: Proof,
     /// Share of completed requests without both legs.
     pub unpaired_share: Option<f64>,
+    /// Receipts by what they are worth; empty where no response bears one.
+    #[serde(default)]
+    pub receipts: std::collections::BTreeMap<String, u64>,
     /// Share of requests that each backend got.
     pub backend_shares: std::collections::BTreeMap<String, f64>,
 }
@@ -51,6 +55,7 @@ impl DeliveryProof {
         let proof = match (kernel, check.unpaired_share) {
             (KernelState::NotObserved, _) | (_, None) => Proof::Unknown,
             (_, Some(share)) if share > most_unpaired => Proof::Unknown,
+            _ if check.receipts.disagree > 0 => Proof::Failed,
             _ => Proof::Holds,
         };
         Self {
@@ -59,6 +64,7 @@ impl DeliveryProof {
             unpaired_share: (kernel != KernelState::NotObserved)
                 .then_some(check.unpaired_share)
                 .flatten(),
+            receipts: receipts(&check.receipts),
             backend_shares: check
                 .backend_requests
                 .iter()
@@ -88,6 +94,28 @@ impl DeliveryProof {
             .iter()
             .map(|(backend, share)| format!("{backend} {:.1} %", share * 100.0))
             .collect();
-        format!("; the kernel's per-backend shares: {}", each.join(", "))
+        let receipts: Vec<String> =
+            self.receipts.iter().map(|(verdict, n)| format!("{n} {verdict}")).collect();
+        let receipts = match receipts.is_empty() {
+            true => String::new(),
+            false => format!("; the gateway's receipts: {}", receipts.join(", ")),
+        };
+        format!("; the kernel's per-backend shares: {}{receipts}", each.join(", "))
     }
+}
+
+fn receipts(receipts: &Receipts) -> std::collections::BTreeMap<String, u64> {
+    let Receipts { agree, disagree, absent, not_observable, .. } = receipts;
+    if agree + disagree + not_observable == 0 {
+        return std::collections::BTreeMap::new();
+    }
+    [
+        ("agree", agree),
+        ("disagree", disagree),
+        ("absent", absent),
+        ("not observable", not_observable),
+    ]
+    .into_iter()
+    .map(|(verdict, n)| (verdict.to_owned(), *n))
+    .collect()
 }

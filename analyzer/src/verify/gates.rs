@@ -205,6 +205,22 @@ fn kernel(rep: &Repetition, check: &CrossCheck, context: &Context<'_>) -> Found 
         );
         found.push((Code::CrosscheckDisagrees, detail));
     }
+    if let Some(first) = check.receipts.disagreements.first() {
+        let (n, named) = (check.receipts.disagree, first.named);
+        let seen: Vec<String> = first.seen.iter().map(ToString::to_string).collect();
+        let detail = format!(
+            "{n}; the first is request {}: prefill {} and decode {} by the receipt, {} by the kernel",
+            first.index,
+            named.prefill,
+            named.decode,
+            seen.join(" and ")
+        );
+        found.push((Code::ReceiptDisagrees, detail));
+    }
+    if check.receipts.disaggregated > 0 && check.receipts.absent > 0 {
+        let detail = format!("{} requests", check.receipts.absent);
+        found.push((Code::ReceiptAbsent, detail));
+    }
     note(&mut found, Code::VerdictFlips, check.verdict_flips.len(), "requests");
     if let Some(counted) = check.packets_counted.filter(|n| *n < check.packets_expected) {
         let detail = format!("{counted} counted, {} expected", check.packets_expected);

@@ -7,7 +7,7 @@ use crate::analyze::analyze;
 use crate::evidence::{Evidence, Repetition};
 use crate::outcome::Class;
 use crate::records::TokensSource;
-use crate::rundir::{Override, ReadinessRow, Scrape, TargetKind};
+use crate::rundir::{KernelRow, Leg, Override, ReadinessRow, Scrape, TargetKind};
 use crate::testkit::{self, SIZE, evidence, failed, gateway, with_good};
 
 fn judge(evidence: &Evidence) -> VerdictFile {
@@ -269,6 +269,33 @@ fn sides_that_disagree_discard_what_is_claimed_of_their_cell() {
     let elsewhere = judge(&evidence);
     assert_finding(&elsewhere, Code::CrosscheckDisagrees, "request 0");
     assert_eq!(elsewhere.verdict, Verdict::Publishable, "{:#?}", elsewhere.findings);
+}
+
+#[test]
+fn a_receipt_that_the_kernel_contradicts_discards_what_is_claimed_of_its_cell() {
+    let named = "chatcmpl-___prefill_addr_127.0.0.1:9___decode_addr_127.0.0.1:3_0";
+    let mut evidence = evidence();
+    let rep = &mut evidence.repetitions[CLAIMED];
+    rep.requests[0].response_id = Some(named.to_owned());
+    let decode = rep.observed[0].rows.iter_mut().find(|row| row.leg == Leg::Backend).unwrap();
+    decode.role = Some("decode".to_owned());
+    let prefill = KernelRow {
+        role: Some("prefill".to_owned()),
+        endpoint: "127.0.0.2:8".to_owned(),
+        ..decode.clone()
+    };
+    rep.observed[0].rows.push(prefill);
+    let rows = rep.observed[0].rows.len() as u64;
+    rep.observed[0].account.observations = Some(rows);
+    let verdict = judge(&evidence);
+    assert_finding(
+        &verdict,
+        Code::ReceiptDisagrees,
+        "request 0: prefill 127.0.0.1:9 and decode 127.0.0.1:3",
+    );
+    assert_eq!((verdict.verdict, verdict.wins.len()), (Verdict::Discarded, 0));
+    let delivery = verdict.delivery.iter().find(|proof| !proof.receipts.is_empty()).unwrap();
+    assert_eq!((delivery.proof, delivery.receipts["disagree"]), (Proof::Failed, 1));
 }
 
 #[test]

@@ -15,6 +15,9 @@ use crate::model::{Arrival, OutputKind, Start};
 use crate::openai::{Answer, Api, CompletionRequest, Usage, error_body};
 use crate::request_log::{Outcome, RequestRecord};
 
+/// Bytes of a request id that are answered.
+const MOST_ID: usize = 256;
+
 /// A request that passed every check.
 pub(super) struct Job<'a> {
     pub(super) backend: &'a Backend,
@@ -53,8 +56,12 @@ pub(super) async fn serve(
     if let Some(next) = faults::before_engine(&job, session).await? {
         return Ok(next);
     }
-    let (blocks, output_tokens) = (tokenizer.blocks(&prompt), job.wanted.max_tokens());
-    let ticket = backend.engine.submit(Arrival { prompt_tokens, blocks, output_tokens })?;
+    let output_tokens = job.wanted.max_tokens();
+    let arrival = match job.wanted.prefilled() {
+        true => Arrival { prompt_tokens: 0, blocks: Vec::new(), output_tokens },
+        false => Arrival { prompt_tokens, blocks: tokenizer.blocks(&prompt), output_tokens },
+    };
+    let ticket = backend.engine.submit(arrival)?;
     generate(&job, session, ticket).await
 }
 
@@ -209,10 +216,12 @@ impl Job<'_> {
         self.wanted.model.as_deref().unwrap_or(&self.backend.config.engine.model)
     }
 
-    /// The trace-id where there is one, so that an answer can be found in a capture.
+    /// The request's own id, as vLLM answers; else the trace-id, so that an answer can be found in a
+    /// capture.
     fn id(&self, ticket: &Ticket) -> String {
         let unnamed = || format!("{}-{}", self.backend.config.name, ticket.arrived.get());
-        self.http.head.trace_id().map_or_else(unnamed, str::to_owned)
+        let given = self.http.head.field("x-request-id").filter(|id| id.len() <= MOST_ID);
+        given.or_else(|| self.http.head.trace_id()).map_or_else(unnamed, str::to_owned)
     }
 
     /// The log line of a request that never reached the engine.

@@ -50,6 +50,8 @@ struct GatewayFile {
     rest: SocketAddr,
     #[serde(default)]
     endpoints: Vec<String>,
+    #[serde(default)]
+    prefill: Vec<String>,
     policy: PolicyConfig,
     metrics_tick_s: Option<u32>,
     log_file: Option<PathBuf>,
@@ -115,7 +117,7 @@ impl FleetConfig {
         if gateway.endpoints.is_empty() {
             return Err(FleetError::invalid(place, "no endpoint", "name a backend or an address"));
         }
-        for endpoint in &gateway.endpoints {
+        for endpoint in gateway.endpoints.iter().chain(&gateway.prefill) {
             let EndpointRef::Backend(name) = endpoint else { continue };
             if !self.backends.iter().any(|b| b.name == *name) {
                 let problem = format!("no backend is called {name:?}");
@@ -159,7 +161,9 @@ fn gateway(
     engine: &EngineConfig,
     backends: &[BackendConfig],
 ) -> Result<GatewayConfig, FleetError> {
-    let all = || backends.iter().map(|b| EndpointRef::Backend(b.name.clone())).collect();
+    let decodes = |b: &&BackendConfig| !g.prefill.contains(&b.name);
+    let named = |b: &BackendConfig| EndpointRef::Backend(b.name.clone());
+    let all = || backends.iter().filter(decodes).map(named).collect();
     let listed = || g.endpoints.iter().map(|e| endpoint(e)).collect();
     let mut policy = g.policy.clone();
     policy.block_tokens.get_or_insert(engine.block_tokens);
@@ -169,6 +173,7 @@ fn gateway(
         vip: g.vip,
         rest: g.rest,
         endpoints: if g.endpoints.is_empty() { all() } else { listed() },
+        prefill: g.prefill.iter().map(|e| endpoint(e)).collect(),
         policy,
         metrics_tick: g.metrics_tick_s.map(|s| Duration::from_secs(u64::from(s))),
         log_file: g.log_file.clone(),

@@ -55,8 +55,8 @@ pub(super) async fn connect(
 }
 
 async fn choose(gateway: &Gateway, inspected: &Inspected, bytes: &[u8]) -> Connected {
-    let mut tried = Vec::new();
-    while let Some((choice, load)) = gateway.router.choose(inspected, &tried) {
+    let (mut tried, router) = (Vec::new(), gateway.router());
+    while let Some((choice, load)) = router.choose(inspected, &tried) {
         if tried.is_empty() {
             note(gateway, choice);
         }
@@ -80,7 +80,11 @@ async fn choose(gateway: &Gateway, inspected: &Inspected, bytes: &[u8]) -> Conne
     }
 }
 
-async fn send(gateway: &Gateway, load: &InFlight, bytes: &[u8]) -> std::io::Result<TcpStream> {
+pub(super) async fn send(
+    gateway: &Gateway,
+    load: &InFlight,
+    bytes: &[u8],
+) -> std::io::Result<TcpStream> {
     let pooled = gateway.pools().then(|| load.endpoint().pool.take()).flatten();
     let stream = match pooled {
         Some(stream) => stream,
@@ -89,7 +93,11 @@ async fn send(gateway: &Gateway, load: &InFlight, bytes: &[u8]) -> std::io::Resu
     write(stream, load, bytes).await
 }
 
-async fn write(mut stream: TcpStream, load: &InFlight, bytes: &[u8]) -> std::io::Result<TcpStream> {
+pub(super) async fn write(
+    mut stream: TcpStream,
+    load: &InFlight,
+    bytes: &[u8],
+) -> std::io::Result<TcpStream> {
     load.endpoint().bytes.fetch_add(bytes.len() as u64, Relaxed);
     stream.write_all(bytes).await?;
     Ok(stream)

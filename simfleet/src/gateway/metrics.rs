@@ -62,7 +62,9 @@ fn labelled<K: std::fmt::Display>(label: &str, values: &BTreeMap<K, u64>) -> Ser
 
 fn connections(gateway: &Gateway) -> Series {
     let service = gateway.vip;
-    let series = gateway.router.endpoints.iter().map(|e| {
+    let (router, prefill) = (gateway.router(), gateway.prefill());
+    let pool = prefill.iter().flat_map(|pool| &pool.endpoints);
+    let series = router.endpoints.iter().chain(pool).map(|e| {
         let labels = format!("{{service=\"{service}\",endpoint=\"{}\"}}", e.addr);
         (labels, e.connections.load(Ordering::Relaxed))
     });
@@ -76,11 +78,11 @@ fn endpoint_info(gateway: &Gateway) -> Series {
     }
     let service = gateway.vip;
     let info = |(i, addr)| (format!("{{service=\"{service}\",ep_idx=\"{i}\",ep=\"{addr}\"}}"), 1);
-    gateway.router.endpoints.iter().map(|e| e.addr).enumerate().map(info).collect()
+    gateway.router().endpoints.iter().map(|e| e.addr).enumerate().map(info).collect()
 }
 
 fn index_blocks(gateway: &Gateway) -> Series {
     let service = gateway.vip;
-    let held = gateway.router.index_blocks().into_iter().enumerate().filter(|(_, n)| *n > 0);
+    let held = gateway.router().index_blocks().into_iter().enumerate().filter(|(_, n)| *n > 0);
     held.map(|(i, n)| (format!("{{service=\"{service}\",ep_idx=\"{i}\"}}"), n as u64)).collect()
 }

@@ -1,6 +1,7 @@
 //! A simulated gateway: an HTTP/1.1 proxy in user space with LoxiLB-shaped control plane.
 
 mod counters;
+mod disagg;
 mod forward;
 mod head;
 mod log;
@@ -21,6 +22,7 @@ use crate::config::GatewayConfig;
 use crate::error::FleetError;
 use crate::fault::GatewayFault;
 use crate::gateway::counters::Counters;
+use crate::gateway::disagg::Prefill;
 use crate::gateway::log::GatewayLog;
 use crate::gateway::route::Router;
 
@@ -31,7 +33,9 @@ pub(crate) struct Gateway {
     config: GatewayConfig,
     /// Where clients really connect, with the port that was taken.
     vip: SocketAddr,
-    router: Router,
+    router: RwLock<Arc<Router>>,
+    /// Where prompts are computed, when that is apart from decoding.
+    prefill: RwLock<Option<Arc<Prefill>>>,
     counters: Counters,
     log: GatewayLog,
     fault: RwLock<Option<GatewayFault>>,
@@ -43,6 +47,7 @@ impl Gateway {
         config: GatewayConfig,
         vip: SocketAddr,
         endpoints: Vec<SocketAddr>,
+        prefill: Vec<SocketAddr>,
     ) -> Result<Arc<Self>, FleetError> {
         let log = GatewayLog::open(config.log_file.as_deref())?;
         log.line("INFO", "simfleet: simulated gateway, not LoxiLB");
@@ -51,9 +56,28 @@ impl Gateway {
         let rule =
             format!("[CP-DEBUG] AddLbRule: VIP={vip} mode=4 sel={sel} eps={eps} name={name}");
         log.line("INFO", &rule);
-        let router = Router::new(&config.policy, endpoints);
-        let fault = RwLock::new(config.fault);
-        Ok(Arc::new(Self { config, vip, router, counters: Counters::default(), log, fault }))
+        let router = RwLock::new(Arc::new(Router::new(&config.policy, endpoints)));
+        let prefill = RwLock::new(disagg::pool(prefill));
+        let (counters, fault) = (Counters::default(), RwLock::new(config.fault));
+        Ok(Arc::new(Self { config, vip, router, prefill, counters, log, fault }))
+    }
+
+    fn router(&self) -> Arc<Router> {
+        Arc::clone(&self.router.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn prefill(&self) -> Option<Arc<Prefill>> {
+        self.prefill.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Routes to these endpoints from the next request on; what the policy remembered is gone.
+    fn set_endpoints(&self, endpoints: Vec<SocketAddr>, prefill: Vec<SocketAddr>) {
+        let (vip, eps) = (self.vip, endpoints.len() + prefill.len());
+        self.log.line("INFO", &format!("[CP-DEBUG] AddLbRule: VIP={vip} mode=4 eps={eps}"));
+        let router = Arc::new(Router::new(&self.config.policy, endpoints));
+        *self.router.write().unwrap_or_else(PoisonError::into_inner) = router;
+        let prefill = disagg::pool(prefill);
+        *self.prefill.write().unwrap_or_else(PoisonError::into_inner) = prefill;
     }
 
     pub(crate) fn set_fault(&self, fault: Option<GatewayFault>) {

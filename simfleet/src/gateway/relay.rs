@@ -129,6 +129,7 @@ impl Held {
     fn new(fault: Option<GatewayFault>) -> io::Result<Self> {
         let (wait, coalesce) = match fault {
             None => (Duration::ZERO, false),
+            Some(GatewayFault::WrongReceipt) => (Duration::ZERO, false),
             Some(GatewayFault::HoldChunks(wait)) => (wait, false),
             Some(GatewayFault::Coalesce(wait)) => (wait, true),
         };

@@ -38,7 +38,7 @@ pub(super) struct Router {
 }
 
 impl Endpoint {
-    fn new(addr: SocketAddr) -> Arc<Self> {
+    pub(super) fn new(addr: SocketAddr) -> Arc<Self> {
         Arc::new(Self {
             addr,
             in_flight: AtomicUsize::new(0),

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::Gateway;
+use super::disagg;
 use super::forward::{Connected, connect, keep};
 use super::relay::{Ended, relay};
 use super::route::{Endpoint, Inspected, InspectedPrompt};
@@ -77,13 +78,18 @@ async fn serve(gateway: &Gateway, stream: TcpStream, source: IpAddr) -> io::Resu
 async fn answer(gateway: &Gateway, client: &mut Client, request: &Request) -> io::Result<Next> {
     let (prompt, wanted) = inspect(gateway, request);
     let fault = wanted.as_ref().and_then(requested_fault).or_else(|| gateway.fault());
+    let prefill = gateway.prefill().filter(|_| wanted.is_some());
     if wanted.is_some_and(|w| w.stream()) {
         gateway.counters.ai_request();
     }
-    let keeps = client.keeps(gateway, request);
+    let keeps = prefill.is_none() && client.keeps(gateway, request);
     let session = session_of(request).map(str::to_owned);
     let inspected = Inspected { prompt, session, source: client.source };
-    match connect(gateway, client, request, &inspected, keeps).await {
+    let connected = match prefill {
+        Some(prefill) => disagg::connect(gateway, &prefill, request, &inspected, fault).await,
+        None => connect(gateway, client, request, &inspected, keeps).await,
+    };
+    match connected {
         Connected::No { status, code } => {
             let why = "simulated gateway: no backend answered";
             fail(gateway, client, status, code, why).await?;
@@ -167,7 +173,7 @@ fn inspect(gateway: &Gateway, request: &Request) -> (InspectedPrompt, Option<Com
         return (InspectedPrompt::Unread, None);
     }
     match serde_json::from_slice::<CompletionRequest>(&request.body) {
-        Ok(wanted) => (gateway.router.inspect(&wanted), Some(wanted)),
+        Ok(wanted) => (gateway.router().inspect(&wanted), Some(wanted)),
         Err(_) => (InspectedPrompt::Unread, None),
     }
 }

@@ -279,3 +279,49 @@ fn what_can_t_be_audited_is_said_with_the_mend() -> anyhow::Result<()> {
     assert!(!missing.exists(), "nothing was recorded, nothing is left");
     Ok(())
 }
+
+/// The gateway's agent sees the VIP and one backend, the other backend's agent the rest; a third one dies
+/// in the middle.
+#[test]
+fn several_agents_are_one_audit_and_one_that_dies_is_told() -> anyhow::Result<()> {
+    require_kernel!();
+    let fleet = Fleet::start(FLEET)?;
+    let watching = |vips: &[&str], backends: &[&str]| -> anyhow::Result<Agent> {
+        let vips = vips.iter().map(|name| fleet.vip(name)).collect::<anyhow::Result<_>>()?;
+        let backends =
+            backends.iter().map(|name| fleet.backend(name)).collect::<anyhow::Result<_>>()?;
+        Agent::start(&Watch { interfaces: vec!["lo"], api: "127.0.0.1:0", vips, backends })
+    };
+    let (gateway, other) = (watching(&["aware"], &["b0"])?, watching(&[], &["b1"])?);
+    let idle = goodput(&["--agent", gateway.api().url(), "--for", "100ms"])?;
+    let finished = run(idle, LIMIT)?;
+    assert_eq!(finished.status.code(), Some(1));
+    assert!(finished.stdout.contains("few_requests"), "{}", finished.stdout);
+    for killed in [false, true] {
+        let folder = tempfile::tempdir()?;
+        let out = folder.path().join("audit");
+        let [first, second] = [&gateway, &other].map(|agent| agent.api().url().to_owned());
+        let out_text = out.to_str().unwrap();
+        let args =
+            ["--agent", &first, "--agent", &second, "--for", LONG, "--out", out_text, "--json"];
+        let mut audit = Process::spawn(goodput(&args)?)?;
+        wait_for(&out.join("audit.json"));
+        ask(fleet.vip("aware")?, ROWS, 5000)?;
+        if killed {
+            other.process().signal(Signal::SIGKILL)?;
+        }
+        audit.signal(Signal::SIGINT)?;
+        assert_eq!(audit.wait(LIMIT)?.status.code(), Some(INTERRUPTED));
+        let (report, _) = judged(&out)?;
+        if killed {
+            assert_eq!(codes(&report["reasons"]), ["no_account", "loss"], "{report:#}");
+            assert!(report["reasons"].to_string().contains("agent_unreachable"), "{report:#}");
+            assert_eq!(jsonl::text(role(&report), "affinity"), "UNKNOWN");
+        } else {
+            assert_eq!(role(&report)["requests"], ROWS, "{report:#}");
+            assert_eq!(jsonl::text(role(&report), "affinity"), "STICKY", "{report:#}");
+            assert!(out.join("prefixes-1.jsonl").is_file() && out.join("kernel-2.jsonl").is_file());
+        }
+    }
+    Ok(())
+}

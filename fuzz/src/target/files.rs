@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use agent::config::Settings;
+use analyzer::audit::{PrefixRow, RequestRow};
 use analyzer::campaign::Campaign;
 use analyzer::records::{RequestRecord, ScheduleRecord, check_lines};
 use analyzer::rundir::KernelRow;
@@ -57,6 +58,8 @@ pub(super) fn records(bytes: &[u8]) {
         check_lines::<RequestRecord>(bytes, path),
         check_lines::<ScheduleRecord>(bytes, path),
         check_lines::<KernelRow>(bytes, path),
+        check_lines::<RequestRow>(bytes, path),
+        check_lines::<PrefixRow>(bytes, path),
     ];
     results
         .into_iter()
@@ -65,7 +68,9 @@ pub(super) fn records(bytes: &[u8]) {
 }
 
 pub(super) fn record_seeds() -> Vec<Vec<u8>> {
-    const LINES: [&str; 3] = [
+    const LINES: [&str; 4] = [
+        "{\"schema\":\"goodput.prefix/1\",\"endpoint\":\"10.0.0.1:8000\",\"connection\":1,\"request_index\":0,\
+         \"prompt_bytes\":1024,\"prompt_end\":\"cut\",\"prefixes\":[\"00\",null,null,null]}\n",
         "{\"schema\":\"goodput.schedule/1\",\"index\":0,\"row\":0,\"planned_offset_ns\":0,\
          \"input_tokens\":5,\"output_tokens\":2,\"trace_id\":\"4bf92f3577b34da6a3ce929d0e0e4736\"}\n",
         "{\"schema\":\"goodput.kernel/1\",\"trace_id\":null,\"endpoint\":\"10.0.0.1:8000\",\

@@ -6,6 +6,7 @@ mod files;
 mod http;
 mod netlink;
 mod openai;
+mod prompt;
 mod sse;
 
 /// A decoder and what it is tried with.
@@ -20,12 +21,13 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "http_request", run: http::request, seeds: http::request_seeds },
     Target { name: "http_response", run: http::response, seeds: http::response_seeds },
     Target { name: "timeline", run: http::timeline, seeds: http::response_seeds },
     Target { name: "sse", run: sse::run, seeds: sse::seeds },
     Target { name: "openai", run: openai::run, seeds: openai::seeds },
+    Target { name: "prompt", run: prompt::run, seeds: prompt::seeds },
     Target { name: "pcap", run: capture::run, seeds: capture::seeds },
     Target { name: "events", run: events::run, seeds: events::seeds },
     Target { name: "netlink", run: netlink::run, seeds: netlink::seeds },

@@ -52,8 +52,8 @@ impl Report {
         &mut self,
         rule: &'static str,
         place: &str,
-        said: T,
-        found: T,
+        said: &T,
+        found: &T,
     ) {
         self.compared += 1;
         if said != found {
@@ -69,7 +69,7 @@ impl Report {
         };
         if !same {
             let word = |figure: Option<f64>| figure.map_or("none".to_owned(), |it| it.to_string());
-            self.disagreements.push(Disagreement::new(rule, place, word(said), word(found)));
+            self.disagreements.push(Disagreement::new(rule, place, &word(said), &word(found)));
         }
     }
 
@@ -136,7 +136,7 @@ fn repetitions(
     };
     let place = format!("{} r{rate}", arm.name);
     let listed = cell["repetitions"].as_array().map_or(0, Vec::len);
-    report.exact("repetitions", &place, listed, recorded.len());
+    report.exact("repetitions", &place, &listed, &recorded.len());
     let mut valid = BTreeMap::new();
     for rep in recorded {
         let (place, said) = (format!("{place} rep{}", rep.number), said(rep.number));
@@ -159,14 +159,14 @@ fn repetition(
 ) -> Tally {
     let planned: BTreeMap<u64, i128> = rep.planned.iter().copied().collect();
     let seen: BTreeSet<u64> = rep.requests.iter().map(|(evidence, _)| evidence.index).collect();
-    report.exact("each scheduled row once", place, rep.planned.len(), planned.len());
-    report.exact("each request once", place, rep.requests.len(), seen.len());
-    report.exact("a record for each row", place, seen.len(), planned.len());
+    report.exact("each scheduled row once", place, &rep.planned.len(), &planned.len());
+    report.exact("each request once", place, &rep.requests.len(), &seen.len());
+    report.exact("a record for each row", place, &seen.len(), &planned.len());
     for (evidence, claims) in &rep.requests {
         let place = format!("{place} request {}", evidence.index);
         let offset = planned.get(&evidence.index).copied();
         let due = offset.map(|offset| rep.window_start + offset);
-        report.exact("planned instant", &place, word(Some(evidence.planned)), word(due));
+        report.exact("planned instant", &place, &word(Some(evidence.planned)), &word(due));
         request(report, &place, evidence, claims);
     }
     let delivered = rep.requests.iter().filter(|(it, _)| it.ending() != Ending::Failed).count();
@@ -180,11 +180,11 @@ fn repetition(
     let count = |value: &Value| value.as_u64().unwrap_or(0);
     let (classes, counts) = (&said["classes"], &said["counts"]);
     let all: u64 = classes.as_object().into_iter().flat_map(|it| it.values()).map(count).sum();
-    report.exact("classes add up to attempted", place, all, tally.attempted);
+    report.exact("classes add up to attempted", place, &all, &tally.attempted);
     let whole = count(&classes["ok"]) + count(&classes["single_token"]);
-    report.exact("delivered", place, whole, delivered as u64);
-    report.exact("attempted", place, count(&counts["attempted"]), tally.attempted);
-    report.exact("good", place, count(&counts["good"]), tally.good);
+    report.exact("delivered", place, &whole, &(delivered as u64));
+    report.exact("attempted", place, &count(&counts["attempted"]), &tally.attempted);
+    report.exact("good", place, &count(&counts["good"]), &tally.good);
     tally
 }
 
@@ -196,13 +196,13 @@ fn word(figure: Option<i128>) -> String {
 fn request(report: &mut Report, place: &str, evidence: &Evidence, claims: &Claims) {
     let ending = evidence.ending();
     let said = matches!(claims.class.as_str(), "ok" | "single_token");
-    report.exact("delivered", place, said, ending != Ending::Failed);
-    report.exact("ttft_ns", place, unit(claims.ttft, evidence.ttft()), word(evidence.ttft()));
+    report.exact("delivered", place, &said, &(ending != Ending::Failed));
+    report.exact("ttft_ns", place, &unit(claims.ttft, evidence.ttft()), &word(evidence.ttft()));
     let tpot = (ending == Ending::Whole).then(|| tpot(evidence)).flatten();
-    report.exact("tpot_ns", place, unit(claims.tpot, tpot), word(tpot));
+    report.exact("tpot_ns", place, &unit(claims.tpot, tpot), &word(tpot));
     let disorder = evidence.disorder().filter(|_| ending != Ending::Failed);
     let text = disorder.map_or("in order".to_owned(), |(a, b)| format!("{a} after {b}"));
-    report.exact("instants", place, text, "in order".to_owned());
+    report.exact("instants", place, &text, &"in order".to_owned());
 }
 
 /// Time between the tokens over the intervals, rounded down, at least 1.
@@ -234,8 +234,8 @@ fn rung(
     let tallies: Vec<Tally> = valid.values().copied().collect();
     let sum = pooled(&tallies);
     let count = |key: &str| said["counts"][key].as_u64().unwrap_or(0);
-    report.exact("good of the cell", &place, count("good"), sum.good);
-    report.exact("attempted of the cell", &place, count("attempted"), sum.attempted);
+    report.exact("good of the cell", &place, &count("good"), &sum.good);
+    report.exact("attempted of the cell", &place, &count("attempted"), &sum.attempted);
     report.near("good-fraction", &place, said["good_fraction"].as_f64(), fraction(&tallies));
     let goodput = fraction(&tallies).map(|share| share * rate / arm.accelerators as f64);
     report.near("goodput", &place, said["goodput_per_accelerator"].as_f64(), goodput);
@@ -323,6 +323,6 @@ fn wins(report: &mut Report, campaign: &Campaign, tallies: &Tallies, verdict: &V
         let found = difference(campaign, tallies, (&floor, &arm, rate));
         report.near("win", &place, win["difference"].as_f64(), found.map(|it| it.estimate));
         let above = found.is_some_and(|it| it.interval.map_or(it.estimate, |(low, _)| low) > 0.0);
-        report.exact("win", &place, true, above);
+        report.exact("win", &place, &true, &above);
     }
 }

@@ -21,8 +21,8 @@ impl Disagreement {
     pub fn new(
         rule: &'static str,
         place: impl Into<String>,
-        said: impl ToString,
-        found: impl ToString,
+        said: &impl ToString,
+        found: &impl ToString,
     ) -> Self {
         let (said, found) = (said.to_string(), found.to_string());
         Self { rule, place: place.into(), said, found }

@@ -51,6 +51,17 @@ fn defaults_are_the_pinned_ones() {
 }
 
 #[test]
+fn connections_are_fresh_unless_the_campaign_keeps_them() {
+    use crate::replay::Connections;
+    assert_eq!(parse(GOOD).unwrap().keys().replay.connections, Connections::Fresh);
+    let with = |value: &str| format!("{GOOD}[replay]\nconnections = \"{value}\"\n");
+    let kept = parse(&with("keep-alive")).unwrap();
+    assert_eq!(kept.keys().replay.connections, Connections::KeepAlive);
+    let error = parse(&with("pooled")).unwrap_err().to_string();
+    assert!(error.contains("campaign.toml") && error.contains("keep-alive"), "{error}");
+}
+
+#[test]
 fn faults_name_file_line_key_and_mend() {
     let cases = [
         ("rates_rps = [50, 40]", "rates_rps = [50, -1]", "line 11: [load] rates_rps", "above 0"),

@@ -23,6 +23,9 @@ name = "aware"
 accelerators = 2
 "#;
 
+/// The rule that finds a change, and the change.
+type Case<T> = (&'static str, fn(&mut T));
+
 /// Requests of a repetition, of which the first `good` meet the SLO of 100 ns and 10 ns.
 const SIZE: u64 = 10;
 const START: u64 = 1_000_000;
@@ -152,7 +155,7 @@ fn a_right_analysis_agrees() {
 
 #[test]
 fn every_edited_record_is_found() {
-    let cases: [(&str, fn(&mut Vec<Value>)); 9] = [
+    let cases: [Case<Vec<Value>>; 9] = [
         ("a record for each row", |rows| drop(rows.remove(3))),
         ("each request once", |rows| rows.push(rows[3].clone())),
         ("ttft_ns", |rows| rows[3]["ttft_ns"] = json!(99)),
@@ -186,7 +189,7 @@ fn a_latency_in_another_unit_is_called_that() {
 
 #[test]
 fn every_wrong_figure_of_the_analysis_is_found() {
-    let cases: [(&str, fn(&mut Value)); 9] = [
+    let cases: [Case<Value>; 9] = [
         ("good", |it| it["arms"][1]["cells"][0]["repetitions"][0]["counts"]["good"] = json!(9)),
         ("classes add up to attempted", |it| {
             it["arms"][1]["cells"][0]["repetitions"][0]["classes"]["ok"] = json!(9);

@@ -1,6 +1,6 @@
 //! What this host can do for the agent, what would stand in its way, and the mend of each.
 //!
-//! [`gather`] asks the host and changes nothing on it; [`examine`] judges what it found, so that tests
+//! [`gather()`] asks the host and changes nothing on it; [`examine`] judges what it found, so that tests
 //! bring hosts of their own.
 
 mod conflicts;

@@ -32,6 +32,12 @@ struct File {
     scenarios: Vec<Calibrated>,
 }
 
+/// At five repetitions, the default. At ten the power is such that false EQUIVALENT is its nominal 5 %, so that a
+/// bound of 5 % would be a matter of the seed.
+fn gated(figures: &Calibrated) -> bool {
+    figures.scenario.repetitions == 5
+}
+
 fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     let scenarios: Vec<Calibrated> = [(5, 0.0), (5, 0.02), (10, 0.0), (10, 0.02)]
@@ -39,7 +45,7 @@ fn main() -> anyhow::Result<ExitCode> {
             calibrate(Scenario { repetitions, correlation }, args.campaigns, args.seed)
         })
         .to_vec();
-    let passed = scenarios.iter().all(|figures| figures.passed);
+    let passed = scenarios.iter().filter(|it| gated(it)).all(|figures| figures.passed);
     let file = File { schema: "goodput.calibration-run/1", seed: args.seed, passed, scenarios };
     std::fs::write(&args.out, to_json(&file)?)
         .with_context(|| format!("cannot write {}", args.out.display()))?;
@@ -57,7 +63,11 @@ fn main() -> anyhow::Result<ExitCode> {
             figures.coverage_pooled,
             figures.false_wins,
             figures.false_equivalent,
-            if figures.passed { "pass" } else { "FAIL" }
+            match (gated(figures), figures.passed) {
+                (false, _) => "shown",
+                (true, true) => "pass",
+                (true, false) => "FAIL",
+            }
         );
     }
     println!("{} campaigns each; written to {}", args.campaigns, args.out.display());

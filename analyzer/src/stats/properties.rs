@@ -54,8 +54,6 @@ fn width(interval: &Interval) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
     #[test]
     fn multisets_are_the_product(values in prop::collection::vec(0_u32..50, 2..=5)) {
         let values: Vec<f64> = values.into_iter().map(f64::from).collect();

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use nix::sched::{CloneFlags, setns};
@@ -17,7 +18,10 @@ fn ip(args: &[&str]) {
 
 impl Namespace {
     pub(crate) fn new(label: &str) -> Self {
-        let name = format!("goodput-live-{}-{label}", std::process::id());
+        // Tests of one process run side by side and may choose the same label.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("goodput-live-{}-{number}-{label}", std::process::id());
         ip(&["netns", "add", &name]);
         let namespace = Self(name);
         namespace.ip(&["link", "set", "lo", "up"]);

@@ -16,8 +16,6 @@ const DATAGRAM: usize = 64 * 1024;
 /// The kernel answers a dump while it is asked: a wait this long means it never will.
 const PATIENCE_S: i64 = 5;
 const ATTEMPTS: usize = 3;
-/// Each dump walks the kernel's whole table of connections, whatever it filters by.
-const MOST_BY_PORT: usize = 4;
 
 /// A `SOCK_DIAG` socket.
 #[derive(Debug)]
@@ -54,30 +52,29 @@ impl Netlink {
         Ok(Self { socket, sequence: 0, buffer: vec![0; DATAGRAM] })
     }
 
-    /// The TCP sockets with one of `ports` as their local port.
+    /// The TCP sockets with one of `ports` as their local port. Each dump walks the kernel's whole
+    /// table of connections, whatever it filters by: one for each family must do for all ports.
     pub(super) fn sockets(
         &mut self,
         ports: &[u16],
         detail: Detail,
     ) -> Result<Vec<DiagSocket>, DiagError> {
-        let mut sockets = Vec::new();
-        for family in [Family::V4, Family::V6] {
-            for port in asked(ports) {
-                sockets.extend(self.dump(family, *port, detail)?);
-            }
+        if ports.is_empty() {
+            return Ok(Vec::new());
         }
-        sockets.retain(|socket| ports.contains(&socket.local.port()));
+        let mut sockets = self.dump(Family::V4, ports, detail)?;
+        sockets.extend(self.dump(Family::V6, ports, detail)?);
         Ok(sockets)
     }
 
     fn dump(
         &mut self,
         family: Family,
-        port: u16,
+        ports: &[u16],
         detail: Detail,
     ) -> Result<Vec<DiagSocket>, DiagError> {
         for _ in 0..ATTEMPTS {
-            if let Some(sockets) = self.attempt(family, port, detail)? {
+            if let Some(sockets) = self.attempt(family, ports, detail)? {
                 return Ok(sockets);
             }
         }
@@ -88,11 +85,11 @@ impl Netlink {
     fn attempt(
         &mut self,
         family: Family,
-        port: u16,
+        ports: &[u16],
         detail: Detail,
     ) -> Result<Option<Vec<DiagSocket>>, DiagError> {
         self.sequence = self.sequence.wrapping_add(1);
-        let request = request(family, port, detail, self.sequence);
+        let request = request(family, ports, detail, self.sequence);
         send(self.socket.as_raw_fd(), &request, MsgFlags::empty())
             .map_err(|error| refused("asking inet_diag", error))?;
         let mut dump = Dump::default();
@@ -112,10 +109,4 @@ impl Netlink {
             }
         }
     }
-}
-
-/// The kernel filters by one port; for many, one look at everything costs less.
-fn asked(ports: &[u16]) -> &[u16] {
-    const EVERY_PORT: &[u16] = &[0];
-    if ports.len() <= MOST_BY_PORT { ports } else { EVERY_PORT }
 }

@@ -60,3 +60,20 @@ fn what_is_left_of_a_connection_that_the_endpoint_closed_first_is_not_listed() {
     }
     drop(client);
 }
+
+#[test]
+fn sockets_of_other_ports_are_left_out_by_the_kernel() {
+    let listeners: Vec<_> = (0..6).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let addresses: Vec<_> = listeners.iter().map(|it| it.local_addr().unwrap()).collect();
+    let clients: Vec<_> = addresses.iter().map(|it| TcpStream::connect(it).unwrap()).collect();
+    for watched in [1, 2, 5] {
+        let ports: Vec<_> = addresses[..watched].iter().map(SocketAddr::port).collect();
+        let found = netlink::Netlink::open().unwrap().sockets(&ports, Detail::Identity).unwrap();
+        let mut seen: Vec<_> = found.iter().map(|it| (it.local.port(), it.state)).collect();
+        let mut expected: Vec<_> = ports.iter().flat_map(|it| [(*it, 1), (*it, 10)]).collect();
+        seen.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(seen, expected);
+    }
+    drop(clients);
+}

@@ -7,8 +7,13 @@ use std::time::Duration;
 use super::{Detail, DiagError, TcpInfo};
 
 const HEADER: usize = 16;
-const REQUEST: usize = HEADER + 56;
+/// `struct inet_diag_req_v2` without its header.
+const REQUEST: usize = 56;
 const SOCKET: usize = 72;
+/// Header of an attribute.
+const ATTRIBUTE: usize = 4;
+/// Bytes of a filter for each port: compare, the port, and go to the end.
+const PORT_STEPS: usize = 12;
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
@@ -16,6 +21,9 @@ const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_DUMP: u16 = 0x300;
 const NLM_F_DUMP_INTR: u16 = 0x10;
+const INET_DIAG_REQ_BYTECODE: u16 = 1;
+const INET_DIAG_BC_JMP: u8 = 1;
+const INET_DIAG_BC_S_EQ: u8 = 11;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_SKV6ONLY: u16 = 11;
 const IPPROTO_TCP: u8 = 6;
@@ -74,10 +82,13 @@ pub(super) struct Dump {
     pub(super) interrupted: bool,
 }
 
-/// A request for the TCP sockets of `family` with local port `port`; 0 asks for every port.
-pub(super) fn request(family: Family, port: u16, detail: Detail, sequence: u32) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(REQUEST);
-    bytes.extend(72_u32.to_ne_bytes());
+/// A request for the TCP sockets of `family` with one of `ports` as their local port.
+pub(super) fn request(family: Family, ports: &[u16], detail: Detail, sequence: u32) -> Vec<u8> {
+    let filter = filter(ports);
+    let len = HEADER + REQUEST + ATTRIBUTE + filter.len();
+    let mut bytes = Vec::with_capacity(len);
+    // A port has 16 bits, and its part of the filter 12 bytes: the length fits.
+    bytes.extend(u32::try_from(len).unwrap_or(0).to_ne_bytes());
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend((NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
     bytes.extend(sequence.to_ne_bytes());
@@ -88,9 +99,31 @@ pub(super) fn request(family: Family, port: u16, detail: Detail, sequence: u32) 
     };
     bytes.extend([family.number(), IPPROTO_TCP, extensions, 0]);
     bytes.extend(STATES.to_ne_bytes());
-    bytes.extend(port.to_be_bytes());
-    bytes.resize(REQUEST, 0);
+    bytes.resize(HEADER + REQUEST, 0);
+    bytes.extend(u16::try_from(ATTRIBUTE + filter.len()).unwrap_or(0).to_ne_bytes());
+    bytes.extend(INET_DIAG_REQ_BYTECODE.to_ne_bytes());
+    bytes.extend(filter);
     bytes
+}
+
+/// A program of `struct inet_diag_bc_op` for the kernel: a socket of any of `ports` ends right behind
+/// it, which takes the socket, every other one a step further, which passes it over. A step names the
+/// distances to where it goes on when it holds and when it does not.
+fn filter(ports: &[u16]) -> Vec<u8> {
+    let step = |code: u8, holds: u8, else_: u16| {
+        let [low, high] = else_.to_ne_bytes();
+        [code, holds, low, high]
+    };
+    let mut program = Vec::with_capacity(ports.len() * PORT_STEPS);
+    for (port, left) in ports.iter().zip((0..ports.len()).rev()) {
+        program.extend(step(INET_DIAG_BC_S_EQ, 8, 12));
+        program.extend(step(0, 0, *port));
+        if left > 0 {
+            let end = left * PORT_STEPS;
+            program.extend(step(INET_DIAG_BC_JMP, 4, u16::try_from(end).unwrap_or(u16::MAX)));
+        }
+    }
+    program
 }
 
 fn bytes<const N: usize>(message: &[u8], offset: usize) -> Option<[u8; N]> {
@@ -248,14 +281,39 @@ mod tests {
 
     #[test]
     fn a_request_has_its_fields_where_the_kernel_reads_them() {
-        let request = request(Family::V6, 8000, Detail::Path, 9);
-        assert_eq!(request.len(), 72);
-        assert_eq!(number32(&request, 0), Some(72));
+        let request = request(Family::V6, &[8000], Detail::Path, 9);
+        assert_eq!(request.len(), 84);
+        assert_eq!(number32(&request, 0), Some(84));
         assert_eq!(number16(&request, 4), Some(20));
         assert_eq!(number32(&request, 8), Some(9));
         assert_eq!(&request[16..20], [10, 6, 2, 0]);
         assert_eq!(number32(&request, 20), Some(0b1111_0011_0010));
-        assert_eq!(&request[24..26], 8000_u16.to_be_bytes());
+        assert_eq!(&request[24..72], [0; 48]);
+        assert_eq!((number16(&request, 72), number16(&request, 74)), (Some(12), Some(1)));
+    }
+
+    /// Runs a filter as the kernel does (`inet_diag_bc_run`).
+    fn takes(program: &[u8], port: u16) -> bool {
+        let mut at = 0;
+        while at < program.len() {
+            let holds = match program[at] {
+                INET_DIAG_BC_S_EQ => number16(program, at + 6) == Some(port),
+                _ => false,
+            };
+            let no = usize::from(number16(program, at + 2).unwrap());
+            at += if holds { usize::from(program[at + 1]) } else { no };
+        }
+        at == program.len()
+    }
+
+    #[test]
+    fn a_filter_takes_its_ports_and_no_other() {
+        for ports in [&[80][..], &[80, 443], &[1, 80, 8000, 8001, 65_535]] {
+            let program = filter(ports);
+            for port in [0, 1, 2, 80, 443, 7999, 8000, 8001, 8002, 65_534, 65_535] {
+                assert_eq!(takes(&program, port), ports.contains(&port), "{port} of {ports:?}");
+            }
+        }
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl SseParser {
                 continue;
             }
             let rest = &input[at..];
-            let Some(len) = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
+            let Some(len) = memchr::memchr2(b'\r', b'\n', rest) else {
                 self.hold(rest);
                 return;
             };
@@ -141,7 +141,7 @@ impl SseParser {
     }
 
     fn process(&mut self, line: &[u8], sink: &mut dyn FnMut(SseItem<'_>)) {
-        match line.iter().position(|byte| *byte == b':') {
+        match memchr::memchr(b':', line) {
             None if line.is_empty() => self.dispatch(sink),
             None => self.field(line, &[]),
             Some(0) => sink(SseItem::Comment),

@@ -60,6 +60,8 @@ pub(super) struct Connection {
     endpoint_ended: bool,
     reset: bool,
     opened: bool,
+    /// The table lists it among those that wait.
+    pub(super) listed: bool,
     pub(super) last_stamp: Nanos,
 }
 
@@ -79,6 +81,7 @@ impl Connection {
             endpoint_ended: false,
             reset: false,
             opened: false,
+            listed: false,
             last_stamp: stamp,
         }
     }

@@ -1,8 +1,10 @@
 //! All connections, by address pair and generation.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::net::SocketAddr;
 
+use foldhash::HashMap;
+use foldhash::HashMapExt as _;
 use protocol::Nanos;
 
 use super::connection::{Connection, Identity, Shared};
@@ -104,6 +106,10 @@ impl FlowTable {
             (segment.destination, segment.source)
         };
         let key = (endpoint, peer);
+        // Nearly every record: what is in the table is of a configured endpoint.
+        if !segment.flags.syn() && self.with(key, |it, shared| it.take(segment, shared)) {
+            return;
+        }
         if !self.endpoints.contains(&endpoint) || !self.admit(key, segment) {
             self.stats.stray_segments += 1;
             return;
@@ -176,20 +182,24 @@ impl FlowTable {
         }
     }
 
-    /// Works on one connection and books what follows from it.
-    fn with(&mut self, key: Key, work: impl FnOnce(&mut Connection, &mut Shared<'_>)) {
-        let Self { connections, budget, stats, events, reads_prompts, .. } = self;
-        let Some(connection) = connections.get_mut(&key) else { return };
+    /// Works on one connection and books what follows from it; false when it is not in the table.
+    fn with(&mut self, key: Key, work: impl FnOnce(&mut Connection, &mut Shared<'_>)) -> bool {
+        let Self { connections, waiting, budget, stats, events, reads_prompts, .. } = self;
+        let Some(connection) = connections.get_mut(&key) else { return false };
         let reads_prompts = *reads_prompts;
         work(connection, &mut Shared { budget, stats, events, reads_prompts });
         if connection.is_over() {
             let stamp = connection.last_stamp;
             self.end(key, stamp);
-        } else if connection.is_waiting() {
-            self.waiting.insert(key);
-        } else {
-            self.waiting.remove(&key);
+        } else if connection.listed != connection.is_waiting() {
+            connection.listed = !connection.listed;
+            if connection.listed {
+                waiting.insert(key)
+            } else {
+                waiting.remove(&key)
+            };
         }
+        true
     }
 
     fn end(&mut self, key: Key, stamp: Nanos) {

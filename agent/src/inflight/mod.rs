@@ -115,6 +115,8 @@ pub struct Inflight {
     interval_ns: u64,
     /// First transitions since the attachment, until older connections are adopted.
     adoption: Option<Adoption>,
+    /// Packets may be an endpoint's only source.
+    by_packets: bool,
     expired_at: Nanos,
 }
 
@@ -135,6 +137,7 @@ impl Inflight {
             endpoints: endpoints.iter().map(watched).collect(),
             interval_ns,
             adoption: Some(Adoption::default()),
+            by_packets: true,
             expired_at: Nanos::new(0),
         }
     }
@@ -148,6 +151,7 @@ impl Inflight {
     /// theirs along. A new one has no intervals in windows that are open.
     pub fn set_endpoints(&mut self, endpoints: &[Endpoint]) {
         let fresh = Self::new(endpoints, self.interval_ns).endpoints;
+        self.by_packets = true;
         let mut old = std::mem::replace(&mut self.endpoints, fresh);
         let expiry = old.values().next().map(|it| it.packets.idle_expiry_ns);
         for (address, watched) in &mut self.endpoints {
@@ -180,6 +184,9 @@ impl Inflight {
 
     /// Books what a packet tells about a connection whose socket is elsewhere.
     pub fn segment(&mut self, segment: &Segment<'_>) {
+        if !self.by_packets {
+            return;
+        }
         let endpoint = if segment.from_endpoint { segment.source } else { segment.destination };
         if let Some(watched) = self.endpoints.get_mut(&endpoint)
             && watched.sockets.evidence == Evidence::None
@@ -202,6 +209,8 @@ impl Inflight {
 
     /// It is `now`: everything old enough is final.
     pub fn settle(&mut self, now: Nanos) {
+        // Evidence of a socket stays.
+        self.by_packets = self.endpoints.values().any(|it| it.sockets.evidence == Evidence::None);
         if now.get().saturating_sub(self.expired_at.get()) >= EXPIRE_EVERY {
             self.expired_at = now;
             self.endpoints.values_mut().for_each(|it| it.packets.expire(now));

@@ -87,6 +87,8 @@ impl<const MAX: usize> Loose for Text<MAX> {
             Scalar::Null | Scalar::Bool => None,
             Scalar::Unsigned(number) => Some(number.to_string()),
             Scalar::Other(text) => Some(text),
+            // Characters are bytes or more.
+            Scalar::Text(text) if text.len() <= MAX => Some(text.to_owned()),
             Scalar::Text(text) => Some(text.chars().take(MAX).collect()),
         })
     }

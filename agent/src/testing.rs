@@ -242,6 +242,11 @@ impl LiveSource for ScriptedSource {
         self.request_bytes.lock().unwrap().push(bytes);
         Ok(())
     }
+
+    fn set_endpoints(&mut self, endpoints: &[SocketAddr]) -> Result<(), CaptureError> {
+        self.gauges.retain(|endpoint, _| endpoints.contains(endpoint));
+        Ok(())
+    }
 }
 
 /// A connection between one client and the endpoint that writes its own packets.

@@ -38,7 +38,7 @@ pub struct Agreement {
     pub corrections: u64,
     /// Times records were lost and the count was set to the kernel's own.
     pub resynchronisations: u64,
-    /// Connections that are older than the agent.
+    /// Connections that are older than the watch of the endpoint.
     pub adopted: u64,
 }
 

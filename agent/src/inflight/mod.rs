@@ -113,7 +113,7 @@ impl Watched {
 pub struct Inflight {
     endpoints: BTreeMap<SocketAddr, Watched>,
     interval_ns: u64,
-    /// First transitions since the attachment, until older connections are adopted.
+    /// First transitions since new endpoints are watched, until their older connections are adopted.
     adoption: Option<Adoption>,
     /// Packets may be an endpoint's only source.
     by_packets: bool,
@@ -136,7 +136,7 @@ impl Inflight {
         Self {
             endpoints: endpoints.iter().map(watched).collect(),
             interval_ns,
-            adoption: Some(Adoption::default()),
+            adoption: Some(Adoption::of(endpoints.iter().map(|endpoint| endpoint.address))),
             by_packets: true,
             expired_at: Nanos::new(0),
         }
@@ -148,12 +148,15 @@ impl Inflight {
     }
 
     /// Watches exactly `endpoints`: those that stay keep what is in flight, those that go take
-    /// theirs along. A new one has no intervals in windows that are open.
+    /// theirs along. A new one has no intervals in windows that are open; [`Inflight::adopt`] brings
+    /// its older connections.
     pub fn set_endpoints(&mut self, endpoints: &[Endpoint]) {
         let fresh = Self::new(endpoints, self.interval_ns).endpoints;
         self.by_packets = true;
         let mut old = std::mem::replace(&mut self.endpoints, fresh);
         let expiry = old.values().next().map(|it| it.packets.idle_expiry_ns);
+        let new = self.endpoints.keys().copied().filter(|it| !old.contains_key(it));
+        self.adoption = Some(Adoption::of(new));
         for (address, watched) in &mut self.endpoints {
             if let Some(expiry) = expiry {
                 watched.packets.idle_expiry_ns = expiry;
@@ -250,12 +253,13 @@ impl Inflight {
     }
 }
 
-/// Connections that are older than the agent, and reconciliation.
+/// Older connections, and reconciliation.
 impl Inflight {
-    /// Adopts the connections that are older than the agent. The dump was made after the attachment,
-    /// and every transition from before its end has been booked.
+    /// Adopts the connections that are older than the watch of their endpoint. The dump was made after
+    /// the source knew the endpoint, and every transition from before its end has been booked.
     pub fn adopt(&mut self, dumps: &[NamespaceSockets]) {
-        let adopted = self.adoption.take().unwrap_or_default().merge(dumps);
+        let Some(adoption) = self.adoption.take() else { return };
+        let adopted = adoption.merge(dumps);
         for (endpoint, watched) in &mut self.endpoints {
             watched.sockets.look(*endpoint, dumps);
             watched.sockets.adopt(adopted.get(endpoint).copied().unwrap_or(0));

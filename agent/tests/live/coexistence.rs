@@ -5,6 +5,7 @@ use std::process::Command;
 use agent::capture::CaptureSource as _;
 use agent::capture::foreign::{self, Hook};
 use agent::capture::tcx::{InterfaceRef, Method, TcxConfig, TcxSource};
+use agent::window::Reason;
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 
@@ -12,6 +13,7 @@ use crate::frames::frame;
 use crate::inject::Frame;
 use crate::neighbour::Neighbour;
 use crate::recorder::Recorder;
+use crate::rig::Rig;
 use crate::support::{for_each_method, kernel_available};
 
 /// `TC_ACT_OK`: what LoxiLB returns for a packet that it lets pass. At TCX it ends the walk.
@@ -35,10 +37,14 @@ fn link() -> u32 {
     if_nametoindex("far").unwrap()
 }
 
-fn watch(method: Method) -> TcxSource {
+fn watching(method: Method) -> TcxConfig {
     let interfaces = vec![InterfaceRef::Name("far".to_owned())];
     let config = TcxConfig::new(interfaces, vec!["127.0.0.1:8000".parse().unwrap()]);
-    TcxSource::open(&TcxConfig { method: Some(method), ..config }).unwrap()
+    TcxConfig { method: Some(method), ..config }
+}
+
+fn watch(method: Method) -> TcxSource {
+    TcxSource::open(&watching(method)).unwrap()
 }
 
 fn send() {
@@ -114,6 +120,37 @@ fn a_later_program_in_front_that_takes_packets_away_is_noticed_and_named() {
 
     drop(theft);
     assert_eq!(both_see(&mut source, &thief), (1, 0));
+}
+
+#[test]
+fn a_window_in_which_packets_were_taken_away_says_so() {
+    /// More than a window forgives for packets between two counters.
+    const FRAMES: u64 = 200;
+    if !kernel_available("preempted window") {
+        return;
+    }
+    let ifindex = link();
+    let mut rig = Rig::over(&watching(Method::Tcx));
+    let thief = Neighbour::new(PASS);
+    let window = |rig: &mut Rig| {
+        let (id, before) = (rig.open(), thief.seen());
+        let theft = thief.in_front(ifindex);
+        (0..FRAMES).for_each(|_| send());
+        while thief.seen() - before < FRAMES {
+            std::thread::yield_now();
+        }
+        drop(theft);
+        rig.close(&id)
+    };
+    let stolen = window(&mut rig);
+    assert!(!stolen.complete && stolen.reasons.contains(&Reason::Preempted), "{stolen:?}");
+    assert_eq!(stolen.counters.preempted_packets, FRAMES);
+
+    let id = rig.open();
+    (0..FRAMES).for_each(|_| send());
+    let seen = rig.close(&id);
+    assert!(!seen.reasons.contains(&Reason::Preempted), "{seen:?}");
+    assert_eq!(seen.counters.preempted_packets, 0);
 }
 
 #[test]

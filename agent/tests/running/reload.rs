@@ -59,7 +59,7 @@ fn a_reload_with_live_traffic_moves_the_agent_to_the_new_endpoint() {
 }
 
 #[test]
-fn connections_of_an_endpoint_that_a_reload_brought_are_reconciled() {
+fn older_and_younger_connections_of_an_endpoint_that_a_reload_brought_are_counted() {
     if !kernel_available("reload and reconciliation") {
         return;
     }
@@ -76,16 +76,21 @@ fn connections_of_an_endpoint_that_a_reload_brought_are_reconciled() {
     write(&old);
     let agent = Live::start(folder.path(), &["--config", file.to_str().unwrap()], "info");
     let address = write(&new);
+    let older = [0; 3].map(|_| TcpStream::connect(address).unwrap());
     agent.signal(Signal::SIGHUP);
     let gauge = || json(&agent.call("GET", "/v1/inflight", "", ""))["endpoints"][0].clone();
     until("the new endpoint", || (gauge()["endpoint"] == address.to_string()).then_some(()));
+    let told = gauge();
+    assert_eq!((&told["connections"], &told["adopted"]), (&3.into(), &3.into()), "{told}");
+    assert_eq!(told["certainty"], "exact", "{told}");
     let client = TcpStream::connect(address).unwrap();
     let before = gauge()["reconciliations"].as_u64().unwrap();
     let told = until("four reconciliations", || {
         let told = gauge();
         (told["reconciliations"].as_u64().unwrap() >= before + 4).then_some(told)
     });
-    assert_eq!((&told["connections"], &told["drift"]), (&1.into(), &0.into()), "{told}");
+    assert_eq!((&told["connections"], &told["drift"]), (&4.into(), &0.into()), "{told}");
     assert_eq!(told["corrections"], 0, "{told}");
-    drop(client);
+    drop((older, client, new));
+    until("the end of all", || (gauge()["connections"] == 0).then_some(()));
 }

@@ -45,13 +45,18 @@ impl Engine {
     pub fn watching(mut self, watch: SocketWatch) -> Self {
         self.inflight.set_idle_expiry(watch.idle_expiry_ns);
         self.watch = watch;
+        self.adopt();
+        self.watch.due = Nanos::new(self.config.clock.now().get().saturating_add(EVERY));
+        self
+    }
+
+    /// Adopts the older connections of endpoints that the source knows since now.
+    pub(super) fn adopt(&mut self) {
         if let Some(dumps) = self.dump() {
             // Every transition from before the end of the dump is in the ring by now.
             self.drain();
             self.inflight.adopt(&dumps);
         }
-        self.watch.due = Nanos::new(self.config.clock.now().get().saturating_add(EVERY));
-        self
     }
 
     fn dump(&mut self) -> Option<Vec<NamespaceSockets>> {

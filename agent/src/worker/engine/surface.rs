@@ -71,6 +71,7 @@ impl Engine {
         self.windows.endpoints_changed();
         self.roles = endpoints.iter().map(|it| (it.address, it.role)).collect();
         self.config.endpoints = endpoints;
+        self.adopt();
         Ok(())
     }
 }

@@ -181,6 +181,32 @@ fn after_lost_records_the_series_ends_at_the_kernels_gauge() {
 }
 
 #[test]
+fn connections_older_than_an_endpoints_watch_are_adopted_and_those_of_others_not_twice() {
+    let lists = Lists::default();
+    lists.set(&[1]);
+    let mut bench = watching(&lists, |_, _| {});
+    let other = Endpoint { address: "10.0.0.9:8000".parse().unwrap(), role: Role::Backend };
+    let kept = Endpoint { address: endpoint(), role: Role::Backend };
+    let follow = |bench: &mut Bench, endpoints: Vec<Endpoint>| {
+        let change = Change { endpoints: Some(endpoints), ..Change::default() };
+        bench.ask(|reply| Command::Reconfigure(change, reply)).unwrap();
+    };
+    follow(&mut bench, vec![kept, other]);
+    let told = gauge(&mut bench);
+    assert_eq!((told.connections, told.agreement.adopted), (Some(1), 1), "adopted once");
+
+    follow(&mut bench, vec![other]);
+    lists.set(&[1, 2, 3]);
+    // While the list is made, client 3 leaves and client 4 comes.
+    let during = [change(20, 3, 1, 7), change(21, 4, 3, 1)];
+    lists.meanwhile.lock().unwrap().extend(during.map(|it| (bench.script.clone(), it)));
+    follow(&mut bench, vec![kept, other]);
+    let told = gauge(&mut bench);
+    assert_eq!((told.connections, told.agreement.adopted), (Some(3), 3));
+    assert_eq!(told.source, ConnectionSource::Tracepoint);
+}
+
+#[test]
 fn a_windows_concentration_is_told_by_its_id() {
     let mut bench = Bench::new();
     let id = bench.open();

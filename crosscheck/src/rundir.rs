@@ -31,6 +31,9 @@ fn error(path: &Path, problem: impl fmt::Display) -> ReadError {
     ReadError { path: path.to_owned(), problem: problem.to_string() }
 }
 
+/// The target of a campaign that names none.
+const USUAL_TARGET: (u64, u64) = (9, 10);
+
 /// A run directory by its root.
 #[derive(Clone, Debug)]
 pub struct RunDir {
@@ -188,8 +191,9 @@ fn campaign(table: &toml::Table) -> Option<Campaign> {
         of("load")?.get("rates_rps")?.as_array()?.iter().filter_map(number).collect();
     rates.sort_by(f64::total_cmp);
     let confidence = of("statistics").and_then(|table| number(table.get("confidence")?));
+    let target = of("slo").and_then(|slo| slo.get("target"));
     Some(Campaign {
-        target: decimal(&of("slo")?.get("target")?.to_string())?,
+        target: target.map_or(Some(USUAL_TARGET), |target| decimal(&target.to_string()))?,
         confidence: confidence.unwrap_or(0.95),
         paired: word("statistics", "comparison") == Some("paired"),
         without_tpot_counts: word("statistics", "single_token") != Some("miss"),
@@ -227,6 +231,14 @@ mod tests {
         assert_eq!(decimal("1"), Some((1, 1)));
         assert_eq!(decimal("0.925"), Some((925, 1000)));
         assert_eq!(decimal("1e-1"), None);
+    }
+
+    #[test]
+    fn a_campaign_without_a_target_has_the_usual_one() {
+        let text = "[load]\nrates_rps = [40]\n[[arm]]\nname = 'a'\naccelerators = 1\n";
+        let read = |text: &str| campaign(&text.parse().unwrap()).unwrap().target;
+        assert_eq!(read(text), (9, 10));
+        assert_eq!(read(&format!("{text}[slo]\ntarget = 0.95")), (95, 100));
     }
 
     #[test]

@@ -12,7 +12,8 @@ const EXAMPLES: &str = "Examples:
   goodput verify runs/2026-11-30
   goodput verify runs/2026-11-30 --json | jq -r '.findings[].code'
 
-Exit codes: 0 a verdict other than DISCARDED, 1 DISCARDED, 2 bad input.";
+Exit codes: 0 may be published (PUBLISHABLE, PUBLISHABLE_WITH_FOOTNOTE), 1 may not (ADD_REPLICATES, DISCARDED),
+2 bad input.";
 
 /// Arguments of `goodput verify`.
 #[derive(Debug, clap::Args)]
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Judges anew. Exit code 0 for PUBLISHABLE, PUBLISHABLE_WITH_FOOTNOTE and ADD_REPLICATES, 1 for DISCARDED.
+/// Judges anew. Exit code 0 for PUBLISHABLE and PUBLISHABLE_WITH_FOOTNOTE, 1 for ADD_REPLICATES and DISCARDED.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    judged::print(&analyze_dir(&args.run_dir, &CrosscheckProgram)?, args.json)
+    judged::gate(&analyze_dir(&args.run_dir, &CrosscheckProgram)?, args.json)
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::index::Legs;
+use super::unit::off_by_a_unit;
 use crate::outcome::Class;
 use crate::records::{FramingVerdict, RequestRecord};
 use crate::rundir::{KernelRow, Leg};
@@ -51,12 +52,12 @@ pub enum Side {
     Kernel,
 }
 
-/// A request whose outcome or framing differs.
+/// A request whose outcome, framing or unit of time differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disagreement {
     /// Row of the schedule.
     pub index: u64,
-    /// `outcome` or `framing`.
+    /// `outcome`, `framing` or `unit`.
     pub about: String,
     /// The client's word.
     pub client: String,
@@ -88,7 +89,7 @@ pub(super) fn disagreements(requests: &[RequestRecord], legs: &Legs<'_>) -> Vec<
     requests
         .iter()
         .filter_map(|row| legs.get(row.trace_id, Leg::Client).map(|kernel| (row, kernel)))
-        .flat_map(|(row, kernel)| [outcome(row, kernel), framing(row, kernel)])
+        .flat_map(|(row, kernel)| [outcome(row, kernel), framing(row, kernel), unit(row, kernel)])
         .flatten()
         .collect()
 }
@@ -118,6 +119,11 @@ fn framing(row: &RequestRecord, kernel: &KernelRow) -> Option<Disagreement> {
     };
     let word = kernel.framing.as_deref().filter(|word| matches!(*word, "valid" | "invalid"))?;
     (word != client).then(|| disagreement(row, "framing", client, word))
+}
+
+fn unit(row: &RequestRecord, kernel: &KernelRow) -> Option<Disagreement> {
+    let (client, kernel) = off_by_a_unit(row, kernel)?;
+    Some(disagreement(row, "unit", &client, &kernel))
 }
 
 fn disagreement(row: &RequestRecord, about: &str, client: &str, kernel: &str) -> Disagreement {

@@ -7,6 +7,7 @@ mod distribution;
 mod index;
 mod receipts;
 mod split;
+mod unit;
 
 pub use agreement::{Disagreement, Flip, Judge};
 pub use distribution::Distribution;
@@ -50,7 +51,7 @@ pub struct CrossCheck {
     pub ttft_magnitude_p99_us: Option<f64>,
     /// Requests good by one side's stamps only.
     pub verdict_flips: Vec<Flip>,
-    /// Requests whose outcome or framing the two sides judge differently.
+    /// Requests whose outcome or framing the two sides judge differently, or whose durations differ by a unit.
     pub disagreements: Vec<Disagreement>,
     /// Where TTFT went.
     pub split: TtftSplit,

@@ -192,3 +192,31 @@ fn requests_without_a_receipt_are_absent() {
     let receipts = join(&requests, &[observe(&requests)], JUDGE).receipts;
     assert_eq!((receipts.absent, receipts.disaggregated), (4, 0));
 }
+
+#[test]
+fn a_kernel_record_in_another_unit_disagrees_and_a_slow_network_does_not() {
+    let requests = requests(4);
+    let scaled = |factor: fn(u64) -> u64| {
+        let mut observed = observe(&requests);
+        for row in &mut observed.rows {
+            for instant in
+                [&mut row.request_end_ns, &mut row.first_token_ns, &mut row.last_token_ns]
+            {
+                *instant = instant.map(factor);
+            }
+        }
+        let found = join(&requests, &[observed], JUDGE).disagreements;
+        found.iter().filter(|it| it.about == "unit").count()
+    };
+    assert_eq!(scaled(|ns| ns), 0);
+    assert_eq!(scaled(|ns| ns / 1_000), 4);
+    assert_eq!(scaled(|ns| ns * 1_000), 4);
+    assert_eq!(scaled(|ns| ns / 1_000_000), 4);
+    assert_eq!(scaled(|ns| ns / 100), 0);
+    // 100 ms by the client of which the gateway's host saw 0.1 ms: far away, but not in another unit.
+    let mut observed = observe(&requests);
+    for row in &mut observed.rows {
+        row.request_end_ns = row.first_token_ns.map(|ns| ns - 100_000);
+    }
+    assert_eq!(join(&requests, &[observed], JUDGE).disagreements, []);
+}

@@ -102,7 +102,7 @@ codes! {
     ModeMismatch, "MODE_MISMATCH", DiscardRepetition,
         "The gateway does not report the mode that the arm expects.", "Recreate the gateway in the arm's mode, or correct `expected`.";
     CrosscheckDisagrees, "CROSSCHECK_DISAGREES", Discard,
-        "Client and kernel judge the outcome or the framing of a request differently.", "Compare both records of the request; one of them is wrong.";
+        "Client and kernel judge the outcome or the framing of a request differently, or their durations differ by a unit.", "Compare both records of the request; one of them is wrong.";
     RecomputationDisagrees, "RECOMPUTATION_DISAGREES", Discard,
         "goodput-crosscheck, which shares no code with goodput, gets other figures from the same records.", "Do not edit files of a run; `goodput-crosscheck DIR` lists what differs; report it if nobody did.";
     RecomputationNotRun, "RECOMPUTATION_NOT_RUN", Footnote,

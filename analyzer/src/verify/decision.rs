@@ -120,6 +120,7 @@ impl DecisionProof {
             None => format!("misses {}", self.absence(self.without_misses)),
         };
         let meaning = match self.proof {
+            Proof::Failed if self.frozen() => "neither moved, and frozen counters prove no routing",
             Proof::Failed => "it fell back, and what was measured is the fallback",
             _ => "the counters are needed to tell",
         };
@@ -132,6 +133,10 @@ impl DecisionProof {
 }
 
 impl DecisionProof {
+    fn frozen(&self) -> bool {
+        (self.hits, self.misses) == (Some(0.0), Some(0.0)) && self.requests > 0
+    }
+
     fn absence(&self, without: u64) -> String {
         match without == self.repetitions {
             true => "never appeared".to_owned(),

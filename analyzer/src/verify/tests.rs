@@ -426,6 +426,13 @@ fn a_silent_fallback_claims_no_win_and_names_the_mismatch() {
 }
 
 #[test]
+fn frozen_counters_fail_and_are_called_so() {
+    let verdict = counted(Some(0.0), Some(0.0));
+    assert_eq!(verdict.verdict, Verdict::Discarded);
+    assert_finding(&verdict, Code::DecisionFailed, "frozen counters prove no routing");
+}
+
+#[test]
 fn decision_proof_holds_fails_on_either_bound_and_is_unknown_without_series() {
     assert_eq!(counted(Some(40.0), Some(50.0)).decision[1].proof, Proof::Holds);
     assert_eq!(counted(Some(39.0), Some(50.0)).decision[1].proof, Proof::Failed);

@@ -84,21 +84,46 @@ fn against_tcpdump(args: &Args, report: &mut Report) -> anyhow::Result<()> {
         report.notes.push("tcpdump: not compared, this agent has no `read`".to_owned());
         return Ok(());
     }
-    let mut ratios = Vec::new();
+    let mut pairs = Vec::new();
     for repeat in 1..=args.repeats().min(3) {
         eprintln!("against tcpdump, {repeat}");
         match pair(args)? {
-            Some((agent, tcpdump)) => ratios.push(share(agent, tcpdump)),
+            Some(pair) => pairs.push(pair),
             None => report.notes.push("tcpdump: a run is void, tcpdump dropped packets".to_owned()),
         }
     }
+    let ratios = pairs.iter().map(Pair::ratio).collect();
     report.cpu_ratio_vs_tcpdump = report.figure("cpu_ratio_vs_tcpdump", ratios);
+    let parts: [(&'static str, fn(&Pair) -> u64); 4] = [
+        ("pair_agent_ns_per_event", |it| it.agent),
+        ("pair_programs_ns_per_event", |it| it.programs),
+        ("pair_tcpdump_ns_per_event", |it| it.tcpdump),
+        ("pair_read_ns_per_event", |it| it.read),
+    ];
+    for (name, part) in parts {
+        report.figure(name, pairs.iter().map(|it| share(part(it), it.events)).collect());
+    }
     Ok(())
 }
 
-/// CPU nanoseconds of the agent, and of tcpdump with `read`, for the same load; `None` when tcpdump
-/// dropped packets.
-fn pair(args: &Args) -> anyhow::Result<Option<(u64, u64)>> {
+/// CPU nanoseconds that the same load costs both ways.
+struct Pair {
+    events: u64,
+    agent: u64,
+    /// Run time of its packet programs, which is nobody's CPU time in the kernel's accounts.
+    programs: u64,
+    tcpdump: u64,
+    read: u64,
+}
+
+impl Pair {
+    fn ratio(&self) -> f64 {
+        share(self.agent + self.programs, self.tcpdump + self.read)
+    }
+}
+
+/// The same load both ways; `None` when tcpdump dropped packets.
+fn pair(args: &Args) -> anyhow::Result<Option<Pair>> {
     let mut plan = plan(args.seconds(10, 3));
     plan.events_per_second = 20_000;
     plan.events_per_request = 100;
@@ -107,15 +132,17 @@ fn pair(args: &Args) -> anyhow::Result<Option<(u64, u64)>> {
     let stats = aya::sys::enable_stats(aya::sys::Stats::RunTime)?;
     let seen = observed(&args.agent, &plan, |_| Ok(()))?;
     drop(stats);
-    let agent = seen.agent_cpu_ns + packet_cost(&seen.programs)?.run_time_ns;
+    let (events, agent) = (seen.outcome.events_written, seen.agent_cpu_ns);
+    let programs = packet_cost(&seen.programs)?.run_time_ns;
     let folder = std::env::temp_dir().join(format!("goodput-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let other = tcpdump_and_read(args, &plan, &folder);
     std::fs::remove_dir_all(&folder)?;
-    Ok(other?.map(|other| (agent, other)))
+    Ok(other?.map(|(tcpdump, read)| Pair { events, agent, programs, tcpdump, read }))
 }
 
-fn tcpdump_and_read(args: &Args, plan: &Plan, folder: &Path) -> anyhow::Result<Option<u64>> {
+/// CPU nanoseconds of tcpdump and of `read` on its file.
+fn tcpdump_and_read(args: &Args, plan: &Plan, folder: &Path) -> anyhow::Result<Option<(u64, u64)>> {
     let mut load = Load::prepare(plan)?;
     let file = folder.join("capture.pcap");
     let filter = load.ready.endpoints.iter().map(|it| format!("port {}", it.port()));
@@ -155,7 +182,7 @@ fn tcpdump_and_read(args: &Args, plan: &Plan, folder: &Path) -> anyhow::Result<O
         anyhow::ensure!(command.status()?.success(), "goodput-agent read failed");
         Ok(())
     })?;
-    Ok(Some(dumped + read))
+    Ok(Some((dumped, read)))
 }
 
 /// CPU time of the processes that `work` starts and waits for, in nanoseconds.

@@ -10,6 +10,7 @@ pub mod control;
 pub mod evidence;
 pub mod gateway;
 pub mod health;
+pub mod import;
 pub mod input;
 pub mod join;
 pub mod outcome;

@@ -115,6 +115,7 @@ pub(crate) fn delivered(id: TraceId, index: u64, ttft_ns: i64) -> RequestRecord 
         names_server_timeout: false,
         error_event: false,
         unreadable_payload: false,
+        export_delivered: None,
         ttft_ns: Some(ttft_ns),
         ttft_from_sent_ns: Some(ttft_ns - 1_000_000),
         tpot_ns: Some(10_000_000),
@@ -347,6 +348,7 @@ pub(crate) fn with_good(good: impl Fn(&str, f64, u32) -> u64) -> Evidence {
         slo_recorded: true,
         baseline: None,
         readiness: Some(readiness()),
+        import: None,
         repetitions,
         campaign,
     }

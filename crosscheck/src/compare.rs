@@ -93,7 +93,7 @@ pub fn check(dir: &RunDir) -> Result<Report, ReadError> {
         let said = named(&analysis["arms"], &arm.name);
         let mut rungs = Vec::new();
         for rate in &campaign.rates {
-            let recorded = dir.repetitions(&arm.name, *rate)?;
+            let recorded = dir.repetitions(&arm.name, *rate, campaign.imported)?;
             let cell = at_rate(&said["cells"], *rate);
             let valid = repetitions(&mut report, &campaign, bounds, (arm, *rate), &recorded, cell);
             rung(&mut report, &campaign, (arm, *rate), &valid, cell);

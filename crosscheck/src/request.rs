@@ -21,6 +21,8 @@ pub struct Evidence {
     pub said_end: bool,
     /// An error object, a payload that cannot be read, or a finish reason that names an error.
     pub said_error: bool,
+    /// The class of an imported record: its export says that the response was delivered, and holds no framing.
+    pub export_delivered: bool,
     /// Status of the response.
     pub status: Option<u64>,
     /// Output tokens.
@@ -62,8 +64,8 @@ const INSTANTS: [&str; 8] = [
     "end_ns",
 ];
 
-/// Reads one line; `Err` names the key that is absent or of another type.
-pub fn read(line: &Value) -> Result<(Evidence, Claims), &'static str> {
+/// Reads one line of a run that another tool measured or not; `Err` names the key that is absent or of another type.
+pub fn read(line: &Value, imported: bool) -> Result<(Evidence, Claims), &'static str> {
     let whole = |key: &'static str| instant(line, key).ok_or(key);
     let text = |key: &str| line.get(key).and_then(Value::as_str);
     let finish = text("finish_reason");
@@ -79,6 +81,7 @@ pub fn read(line: &Value) -> Result<(Evidence, Claims), &'static str> {
         framing_valid: text("framing").ok_or("framing")? == "valid",
         said_end: instant(line, "done_ns").is_some() || (finish.is_some() && !finish_failed),
         said_error: finish_failed || flag("error_event") || flag("unreadable_payload"),
+        export_delivered: imported && flag("export_delivered"),
         status: line.get("status").and_then(Value::as_u64),
         tokens: line.get("completion_tokens").and_then(Value::as_u64).unwrap_or(0),
         order,
@@ -105,7 +108,8 @@ impl Evidence {
             && self.framing_valid
             && self.framing_end.is_some()
             && self.said_end
-            && !self.said_error;
+            && !self.said_error
+            || self.export_delivered;
         match (whole, self.first_token, self.last_token) {
             (true, Some(first), Some(last)) if self.tokens > 1 && last > first => Ending::Whole,
             (true, Some(_), Some(_)) => Ending::WithoutTpot,
@@ -160,12 +164,12 @@ mod tests {
     fn with(key: &str, value: Value) -> Evidence {
         let mut line = line();
         line[key] = value;
-        read(&line).unwrap().0
+        read(&line, false).unwrap().0
     }
 
     #[test]
     fn a_request_on_both_bounds_is_good_and_beyond_either_is_not() {
-        let evidence = read(&line()).unwrap().0;
+        let evidence = read(&line(), false).unwrap().0;
         assert_eq!(evidence.ending(), Ending::Whole);
         assert!(evidence.good(60, 100, false));
         assert!(!evidence.good(59, 100, false));
@@ -199,10 +203,10 @@ mod tests {
 
     #[test]
     fn instants_in_another_unit_lie_in_the_wrong_order() {
-        assert_eq!(read(&line()).unwrap().0.disorder(), None);
+        assert_eq!(read(&line(), false).unwrap().0.disorder(), None);
         let wrong = with("first_token_ns", json!(1)).disorder();
         assert_eq!(wrong, Some(("first_event_ns", "first_token_ns")));
-        assert_eq!(read(&json!({"index": 1})).unwrap_err(), "planned_ns");
+        assert_eq!(read(&json!({"index": 1}), false).unwrap_err(), "planned_ns");
         assert_eq!(instant(&json!({"a": 1.5}), "a"), None);
     }
 }

@@ -64,6 +64,8 @@ pub struct Campaign {
     pub without_tpot_counts: bool,
     /// Offered rates, requests per second, ascending.
     pub rates: Vec<f64>,
+    /// Another tool measured.
+    pub imported: bool,
     /// Every arm.
     pub arms: Vec<Arm>,
 }
@@ -133,7 +135,12 @@ impl RunDir {
     ///
     /// # Errors
     /// [`ReadError`] when a file of one is absent or bad.
-    pub fn repetitions(&self, arm: &str, rate: f64) -> Result<Vec<Repetition>, ReadError> {
+    pub fn repetitions(
+        &self,
+        arm: &str,
+        rate: f64,
+        imported: bool,
+    ) -> Result<Vec<Repetition>, ReadError> {
         let cell = self.root.join(format!("{arm}-r{rate}"));
         let Ok(entries) = std::fs::read_dir(&cell) else { return Ok(Vec::new()) };
         let number = |entry: std::fs::DirEntry| {
@@ -143,11 +150,11 @@ impl RunDir {
         };
         let mut numbers: Vec<u64> = entries.filter_map(Result::ok).filter_map(number).collect();
         numbers.sort_unstable();
-        numbers.into_iter().map(|number| repetition(&cell, number)).collect()
+        numbers.into_iter().map(|number| repetition(&cell, number, imported)).collect()
     }
 }
 
-fn repetition(cell: &Path, number: u64) -> Result<Repetition, ReadError> {
+fn repetition(cell: &Path, number: u64, imported: bool) -> Result<Repetition, ReadError> {
     let dir = cell.join(format!("rep{number}"));
     let path = dir.join("run.json");
     let start = json(&path)?.get("window_start_ns").and_then(Value::as_u64);
@@ -160,7 +167,7 @@ fn repetition(cell: &Path, number: u64) -> Result<Repetition, ReadError> {
         number,
         window_start: start.map(i128::from).ok_or_else(|| error(&path, "no window_start_ns"))?,
         planned: lines(&schedule, |line| row(line).ok_or("index or planned_offset_ns"))?,
-        requests: lines(&requests, |line| request::read(&line))?,
+        requests: lines(&requests, |line| request::read(&line, imported))?,
     })
 }
 
@@ -198,6 +205,7 @@ fn campaign(table: &toml::Table) -> Option<Campaign> {
         paired: word("statistics", "comparison") == Some("paired"),
         without_tpot_counts: word("statistics", "single_token") != Some("miss"),
         rates,
+        imported: of("imported").is_some(),
         arms: table.get("arm")?.as_array()?.iter().filter_map(arm).collect(),
     })
 }
@@ -246,7 +254,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("requests.jsonl");
         std::fs::write(&path, "{\"index\": 0}\n{\"torn").unwrap();
-        let error = lines(&path, |line| request::read(&line)).unwrap_err().to_string();
+        let error = lines(&path, |line| request::read(&line, false)).unwrap_err().to_string();
         assert!(error.contains("line 1: planned_ns is missing"), "{error}");
         assert!(
             RunDir::new(dir.path()).campaign().unwrap_err().to_string().contains("campaign.toml")

@@ -11,6 +11,7 @@ use crate::campaign::ArmKeys;
 use crate::evidence::{Evidence, Repetition};
 use crate::join::{CrossCheck, Judge, join};
 use crate::records::RequestRecord;
+use crate::rundir::cell_name;
 use crate::stats::{
     Counts, Cv, Dispersion, Interval, cv, cv_binomial_floor, overdispersion, t_interval, wilson,
 };
@@ -128,7 +129,13 @@ fn repetition(
         .cell(&floor.name, rep.place.rate_rps)
         .find(|other| other.place.repetition == rep.place.repetition)
         .map(|other| other.run.schedule_sha256.as_str());
-    let registered = format!("r{}/rep{}", rep.place.rate_rps, rep.place.repetition);
+    let imported = keys.imported.is_some();
+    let (rate, number) = (rep.place.rate_rps, rep.place.repetition);
+    // Other tools draw a schedule of its own for each arm.
+    let registered = match imported {
+        true => format!("{}/rep{number}", cell_name(&arm.name, rate)),
+        false => format!("r{rate}/rep{number}"),
+    };
     let context = Context {
         slo: &evidence.slo,
         thresholds: &keys.thresholds,
@@ -136,10 +143,11 @@ fn repetition(
         readiness: evidence.readiness.as_deref().unwrap_or_default(),
         backends: &keys.backend,
         vip: &arm.vip,
-        floor_schedule,
+        floor_schedule: floor_schedule.filter(|_| !imported),
         agents: if evidence.manifest.without_agent { &[] } else { &keys.agent },
         seed: keys.seed,
         registered_schedule: evidence.manifest.schedules.get(&registered).map(String::as_str),
+        imported,
         copy: copies.get(&place_of(rep)).map(String::as_str),
     };
     let findings = gates(rep, &crosscheck, &context);

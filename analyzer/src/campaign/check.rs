@@ -266,7 +266,7 @@ fn check_arm(nth: usize, arm: &ArmKeys) -> Check {
 }
 
 fn backends(keys: &CampaignKeys) -> Check {
-    if keys.backend.is_empty() {
+    if keys.backend.is_empty() && keys.imported.is_none() {
         let mend = "list every inference server as a [[backend]]";
         return fault(("backend", 0), "address", "no backend", mend);
     }

@@ -45,6 +45,8 @@ pub struct CampaignKeys {
     pub arm: Vec<ArmKeys>,
     /// Inference servers behind the gateways.
     pub backend: Vec<BackendKeys>,
+    /// The records come from another tool's export; `goodput import` writes it.
+    pub imported: Option<ImportedKeys>,
     /// Agents that watch in the kernel.
     #[serde(default)]
     pub agent: Vec<AgentKeys>,
@@ -380,6 +382,14 @@ pub struct BackendKeys {
     pub role: String,
     /// Declared capacity, tokens per second: prompt tokens for prefill, output tokens for decode.
     pub capacity_tokens_per_s: f64,
+}
+
+/// `[imported]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportedKeys {
+    /// The tool that measured, as `goodput import` names it.
+    pub tool: String,
 }
 
 /// `[[agent]]`.

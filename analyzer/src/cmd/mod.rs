@@ -8,6 +8,7 @@ mod audit;
 mod audit_picture;
 mod campaign_progress;
 mod health;
+mod import;
 mod judged;
 mod limits;
 mod probe;
@@ -46,6 +47,8 @@ enum Command {
     Replay(replay::Args),
     /// Judge a gateway's routing by live traffic: shares, concentration, prefix affinity
     Audit(audit::Args),
+    /// Make a run directory of what AIPerf, vLLM's bench or GuideLLM measured
+    Import(import::Args),
     /// Analyze a run directory again
     Analyze(analyze::Args),
     /// Judge a run directory again
@@ -63,6 +66,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Probe(args) => probe::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Audit(args) => audit::run(args),
+        Command::Import(args) => import::run(args),
         Command::Analyze(args) => analyze::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Selfcheck(args) => selfcheck::run(args),

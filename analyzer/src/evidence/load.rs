@@ -7,7 +7,9 @@ use super::{CellPlace, Evidence, Repetition, largest_output};
 use crate::campaign::{Campaign, CampaignError};
 use crate::join::Observed;
 use crate::records::{RecordError, RequestRecord, RunRecord, Versioned, read_lines, sha256_hex};
-use crate::rundir::{JsonError, ReadinessRow, RunDir, SloFile, read_json, read_optional};
+use crate::rundir::{
+    ImportFile, JsonError, ReadinessRow, RunDir, SloFile, read_json, read_optional,
+};
 use crate::slo;
 
 /// Why a run directory could not be read.
@@ -74,6 +76,10 @@ pub fn load(dir: &RunDir) -> Result<Evidence, EvidenceError> {
         baseline,
         health: read_optional(&dir.file("health.json"))?,
         probes,
+        import: match campaign.keys().imported {
+            Some(_) => Some(read_json(&dir.file(ImportFile::NAME))?),
+            None => None,
+        },
         readiness: optional_lines::<ReadinessRow>(&dir.file("health.jsonl"))?,
         repetitions,
         campaign,

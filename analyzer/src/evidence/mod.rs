@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use crate::campaign::Campaign;
 use crate::join::Observed;
 use crate::records::{RequestRecord, RunRecord, ScheduleRecord};
-use crate::rundir::{GatewayFile, Manifest, ProbeFile, ReadinessRow, SloFile};
+use crate::rundir::{GatewayFile, ImportFile, Manifest, ProbeFile, ReadinessRow, SloFile};
 
 /// Where a repetition lies. Its directory says so; `run.json` has to say the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +65,8 @@ pub struct Evidence {
     pub probes: BTreeMap<String, ProbeFile>,
     /// Readiness during the cells; nothing when it was not recorded.
     pub readiness: Option<Vec<ReadinessRow>>,
+    /// Where the records come from when another tool measured; nothing for what `goodput run` wrote.
+    pub import: Option<ImportFile>,
     /// Phase 3: measured repetitions in order of arm, rate and number.
     pub repetitions: Vec<Repetition>,
 }

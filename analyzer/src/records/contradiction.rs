@@ -10,6 +10,19 @@ impl RequestRecord {
     /// replay wrote.
     #[must_use]
     pub fn contradiction(&self) -> Option<&'static str> {
+        if self.export_delivered.is_some() {
+            return Some("export_delivered belongs to imported records only");
+        }
+        self.contradiction_without(Self::bears_delivery)
+    }
+
+    /// The same of a record that another tool's export gave.
+    #[must_use]
+    pub fn contradiction_in_import(&self) -> Option<&'static str> {
+        self.contradiction_without(Self::export_bears_delivery)
+    }
+
+    fn contradiction_without(&self, delivered: fn(&Self) -> bool) -> Option<&'static str> {
         let since = |from: Option<protocol::Nanos>| Some(self.first_token_ns?.since(from?));
         let (tpot_ns, tpot_undefined) = self.tpot_of_instants();
         if self.ttft_ns != since(Some(self.planned_ns)) {
@@ -21,7 +34,7 @@ impl RequestRecord {
         if self.tpot_ns != tpot_ns || self.tpot_undefined != tpot_undefined {
             return Some("tpot_ns does not follow from its instants and tokens");
         }
-        (self.class.is_delivered() && !self.bears_delivery())
+        (self.class.is_delivered() && !delivered(self))
             .then_some("a delivered class without the evidence for it")
     }
 
@@ -37,6 +50,16 @@ impl RequestRecord {
             Tpot::Coalesced => (None, Some(TpotUndefined::Coalesced)),
             Tpot::NoToken => (None, None),
         }
+    }
+
+    /// The export says so, and nothing else that it tells contradicts it.
+    fn export_bears_delivery(&self) -> bool {
+        let single = self.tpot_undefined == Some(TpotUndefined::SingleToken);
+        self.export_delivered == Some(true)
+            && self.status.is_none_or(|status| status == 200)
+            && self.framing == FramingVerdict::Unknown
+            && self.first_token_ns.is_some()
+            && single == (self.class == Class::SingleToken)
     }
 
     fn bears_delivery(&self) -> bool {
@@ -80,6 +103,7 @@ mod tests {
         assert!(said(&|row| row.unreadable_payload = true).contains("delivered"));
         assert!(said(&|row| row.finish_reason = Some("abort".to_owned())).contains("delivered"));
         assert!(said(&|row| row.class = Class::SingleToken).contains("delivered"));
+        assert!(said(&|row| row.export_delivered = Some(true)).contains("imported"));
         let mut forged = failed(&row, Class::HttpStatus);
         forged.class = Class::Ok;
         assert!(forged.contradiction().unwrap().contains("delivered"));

@@ -139,6 +139,10 @@ pub struct RequestRecord {
     /// A payload that is no chunk of the API, or a body that could not be read, arrived.
     #[serde(default)]
     pub unreadable_payload: bool,
+    /// What another tool's export says of the delivery; `None` in what the replay records. It stands for the evidence
+    /// of framing and terminal event, which exports lack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export_delivered: Option<bool>,
     /// First token - planned: the headline.
     pub ttft_ns: Option<i64>,
     /// First token - sent.

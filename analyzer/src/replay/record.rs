@@ -182,6 +182,7 @@ fn blank(index: u64, trace_id: TraceId, planned: Nanos) -> RequestRecord {
         names_server_timeout: false,
         error_event: false,
         unreadable_payload: false,
+        export_delivered: None,
         ttft_ns: None,
         ttft_from_sent_ns: None,
         tpot_ns: None,

@@ -46,6 +46,16 @@ pub(super) fn lines(verdict: &VerdictFile) -> String {
             add.to_add, add.repetitions, add.requests, add.minutes, add.command
         );
     }
+    if let Some(imported) = &verdict.imported {
+        let lacks = imported.lacks.iter().filter_map(|it| it.split(':').next());
+        let _ = writeln!(
+            text,
+            "imported from {}: {} on the evidence that is there; a publication lacks {}",
+            imported.tool,
+            imported.on_what_is_there.name(),
+            lacks.collect::<Vec<_>>().join(", ")
+        );
+    }
     let _ = writeln!(
         text,
         "verdict: {} (calibration: {}, kernel: {})",

@@ -19,6 +19,12 @@ pub enum RunError {
     /// The campaign file.
     #[error(transparent)]
     Campaign(#[from] CampaignError),
+    /// A campaign that `goodput import` wrote.
+    #[error("{path}: an imported campaign has nothing to send to; judge it with `goodput verify`, or write a campaign of your own", path = path.display())]
+    Imported {
+        /// The campaign.
+        path: PathBuf,
+    },
     /// The trace.
     #[error(transparent)]
     Trace(#[from] TraceError),

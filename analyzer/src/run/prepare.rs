@@ -77,6 +77,9 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(campaign: Campaign, options: RunOptions) -> Result<Self, RunError> {
         let keys = campaign.keys().clone();
+        if keys.imported.is_some() {
+            return Err(RunError::Imported { path: campaign.path().to_owned() });
+        }
         let path = campaign.resolve(&keys.trace.path);
         let trace = load(
             &path,

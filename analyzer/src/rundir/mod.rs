@@ -5,6 +5,7 @@
 mod command;
 mod evidence;
 mod gateway;
+mod import_file;
 mod inflight;
 mod json;
 mod kernel;
@@ -18,6 +19,7 @@ mod slo_file;
 pub use command::resume_command;
 pub use evidence::{AgentEvidence, EvidenceFile, Told};
 pub use gateway::{Counter, CounterDelta, Expected, GatewayFile, Readback, Scrape, SeriesFamily};
+pub use import_file::{ImportFile, ImportedFile, Lack, LackEntry};
 pub use inflight::InflightRow;
 pub use json::{JsonError, from_json, read_json, read_optional, to_json, write_json};
 pub use kernel::{KernelRow, Leg};

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Files directly below the root.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "analysis.json",
     "campaign.toml",
     "crosscheck.json",
     "health.json",
     "health.jsonl",
+    "import.json",
     "manifest.json",
     "report.html",
     "slo.json",

@@ -103,6 +103,7 @@ impl Case {
             agents: &[],
             seed: keys.seed,
             registered_schedule: Some(&self.registered),
+            imported: false,
             copy: None,
         };
         let found = gates(&self.rep, &join(&self.rep.requests, &[], judge), &context);

@@ -141,6 +141,8 @@ codes! {
         "campaign.toml or trace.jsonl is not what the manifest hashed before the first send, or slo.json is not what they and the baseline give.", "Restore the file, or run the changed campaign anew.";
     MissingPhase, "MISSING_PHASE", Discard,
         "The artefact of an earlier phase is absent.", "Run the campaign whole.";
+    EvidenceLacks, "EVIDENCE_LACKS", Discard,
+        "Another tool measured, and its export cannot prove this. What only limits the proof is a footnote; what a publication needs discards.", "Measure with `goodput run`; docs/import.md lists what each export lacks.";
     Override, "OVERRIDE", Discard,
         "The command line left out something that the campaign registers.", "Run the campaign as it stands, or register what was meant.";
     ReducedRun, "REDUCED_RUN", AddReplicates,

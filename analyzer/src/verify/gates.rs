@@ -34,6 +34,8 @@ pub struct Context<'a> {
     pub seed: u64,
     /// Schedule hash that the manifest registered for this rate and repetition.
     pub registered_schedule: Option<&'a str>,
+    /// Another tool measured: what its export cannot hold is asked of the verdict, not of each repetition.
+    pub imported: bool,
     /// What this repetition shares with another one.
     pub copy: Option<&'a str>,
 }
@@ -46,9 +48,9 @@ pub fn gates(rep: &Repetition, check: &CrossCheck, context: &Context<'_>) -> Vec
         accounting(rep),
         recount(rep, context),
         outcomes(&rep.requests),
-        readiness(rep, context),
+        if context.imported { Found::new() } else { readiness(rep, context) },
         client(rep, context),
-        gateway(rep, context),
+        if context.imported { Found::new() } else { gateway(rep, context) },
         kernel(rep, check, context),
         workload(rep, context),
         usage(rep),

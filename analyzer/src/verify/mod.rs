@@ -19,7 +19,7 @@ pub use decision::{DecisionProof, Proof};
 pub use delivery::{DeliveryProof, KernelState};
 pub use recomputation::{CrosscheckProgram, Recomputation, SecondComputation};
 pub use replicates::Replicates;
-pub use verdict::{Verdict, VerdictFile, WinClaim, verify};
+pub use verdict::{ImportedVerdict, Verdict, VerdictFile, WinClaim, verify};
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,12 @@
 //! What holds for the whole campaign or for none of it: registration, phases, overrides.
 
+use std::collections::BTreeMap;
+
 use super::code::{Code, Effect, Finding};
 use super::delivery::KernelState;
 use crate::evidence::Evidence;
 use crate::records::sha256_hex;
-use crate::rundir::{Override, SloFile};
+use crate::rundir::{ImportFile, Lack, Override, SloFile};
 use crate::slo::{self, SloError};
 
 /// What must hold before any cell is looked at.
@@ -22,6 +24,21 @@ pub(super) fn preconditions(evidence: &Evidence, kernel: KernelState) -> Vec<Fin
         let detail = format!("{file} hashes to {now}, the manifest says {then}");
         found.push(Finding::new(Code::PreregChanged, "", detail));
     }
+    match &evidence.import {
+        Some(import) => found.extend(imported(import)),
+        None => found.extend(phases(evidence)),
+    }
+    found.extend(slo(evidence));
+    found.extend(overrides(evidence));
+    if kernel == KernelState::NotObserved {
+        found.push(Finding::new(Code::KernelNotObserved, "", "no agent"));
+    }
+    found
+}
+
+/// The earlier phases, each by its artefact.
+fn phases(evidence: &Evidence) -> Vec<Finding> {
+    let mut found = Vec::new();
     if evidence.health.as_ref().is_none_or(|health| !health.ok) {
         found.push(Finding::new(Code::MissingPhase, "", "phase 0 (health.json)"));
     }
@@ -35,12 +52,20 @@ pub(super) fn preconditions(evidence: &Evidence, kernel: KernelState) -> Vec<Fin
         let detail = "readiness during the cells (health.jsonl)";
         found.push(Finding::new(Code::MissingPhase, "", detail));
     }
-    found.extend(slo(evidence));
-    found.extend(overrides(evidence));
-    if kernel == KernelState::NotObserved {
-        found.push(Finding::new(Code::KernelNotObserved, "", "no agent"));
-    }
     found
+}
+
+/// What the export lacks. Some of it lacks whatever the file says: it cannot be edited into a proof.
+fn imported(import: &ImportFile) -> Vec<Finding> {
+    let always = Lack::OF_EVERY_EXPORT.map(|lack| (lack, lack.why().to_owned()));
+    let own = import.lacks.iter().map(|entry| (entry.evidence, entry.why.clone()));
+    let all: BTreeMap<Lack, String> = always.into_iter().chain(own).collect();
+    let finding = |(lack, why): (Lack, String)| {
+        let detail = format!("{}: {why}", lack.name());
+        let effect = if lack.discards() { Effect::Discard } else { Effect::Footnote };
+        Finding { effect, ..Finding::new(Code::EvidenceLacks, "", detail) }
+    };
+    all.into_iter().map(finding).collect()
 }
 
 /// `slo.json` decides what is good, so it is derived again from what it follows from.

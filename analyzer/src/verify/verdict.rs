@@ -71,6 +71,17 @@ pub struct WinClaim {
     pub interval: Interval,
 }
 
+/// How far an imported measurement carries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ImportedVerdict {
+    /// The tool that measured.
+    pub tool: String,
+    /// What the gates and the statistics that could be applied say. It is no leave to publish.
+    pub on_what_is_there: Verdict,
+    /// Evidence that a publication needs and the export lacks.
+    pub lacks: Vec<String>,
+}
+
 /// `verdict.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerdictFile {
@@ -80,6 +91,9 @@ pub struct VerdictFile {
     pub campaign: String,
     /// What may be done with the result.
     pub verdict: Verdict,
+    /// How far it carries when another tool measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedVerdict>,
     /// Where the backends' capacity comes from.
     pub calibration: String,
     /// How far agents watched.
@@ -106,7 +120,12 @@ impl VerdictFile {
             self.findings.into_iter().chain(recomputation.finding()).collect();
         let verdict = Verdict::of(&findings);
         let discarded = verdict == Verdict::Discarded;
+        let imported = self.imported.map(|imported| ImportedVerdict {
+            on_what_is_there: on_what_is_there(&findings),
+            ..imported
+        });
         Self {
+            imported,
             verdict,
             wins: if discarded { Vec::new() } else { self.wins },
             add_replicates: self.add_replicates.filter(|_| !discarded),
@@ -141,6 +160,11 @@ pub fn verify(evidence: &Evidence, analysis: &AnalysisFile, run_dir: &str) -> Ve
         schema: VerdictFile::SCHEMA.to_owned(),
         campaign: analysis.campaign.clone(),
         verdict,
+        imported: evidence.import.as_ref().map(|import| ImportedVerdict {
+            tool: import.tool.clone(),
+            on_what_is_there: on_what_is_there(&findings),
+            lacks: lacking(&findings),
+        }),
         calibration: "declared".to_owned(),
         kernel,
         wins: wins(analysis, &decision, verdict),
@@ -152,6 +176,20 @@ pub fn verify(evidence: &Evidence, analysis: &AnalysisFile, run_dir: &str) -> Ve
         delivery,
         findings,
     }
+}
+
+/// The verdict without what every export lacks.
+fn on_what_is_there(findings: &[Finding]) -> Verdict {
+    let rest: Vec<Finding> = findings.iter().filter(|it| !lacks(it)).cloned().collect();
+    Verdict::of(&rest)
+}
+
+fn lacks(finding: &Finding) -> bool {
+    finding.code == Code::EvidenceLacks && finding.effect == Effect::Discard
+}
+
+fn lacking(findings: &[Finding]) -> Vec<String> {
+    findings.iter().filter(|it| lacks(it)).map(|it| it.detail.clone()).collect()
 }
 
 fn kernel_state(evidence: &Evidence, analysis: &AnalysisFile) -> KernelState {

@@ -4,6 +4,7 @@ mod capture;
 mod events;
 mod files;
 mod http;
+mod import;
 mod netlink;
 mod openai;
 mod prompt;
@@ -21,7 +22,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "http_request", run: http::request, seeds: http::request_seeds },
     Target { name: "http_response", run: http::response, seeds: http::response_seeds },
     Target { name: "timeline", run: http::timeline, seeds: http::response_seeds },
@@ -34,6 +35,7 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "campaign", run: files::campaign, seeds: files::campaign_seeds },
     Target { name: "trace", run: files::trace, seeds: files::trace_seeds },
     Target { name: "records", run: files::records, seeds: files::record_seeds },
+    Target { name: "import", run: import::run, seeds: import::seeds },
     Target { name: "settings", run: files::settings, seeds: files::settings_seeds },
 ];
 

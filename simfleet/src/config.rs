@@ -2,6 +2,7 @@
 
 mod file;
 mod keep_alive;
+mod places;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! What can go wrong while a fleet is set up.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -61,6 +62,17 @@ impl FleetError {
         mend: impl Into<String>,
     ) -> Self {
         Self::Invalid { place: place.into(), problem: problem.into(), mend: mend.into() }
+    }
+
+    /// The same error, found `within` a file or on a line.
+    pub(crate) fn within(self, within: impl fmt::Display) -> Self {
+        match self {
+            Self::Parse(text) => Self::Parse(format!("{within}: {text}")),
+            Self::Invalid { place, problem, mend } => {
+                Self::Invalid { place: format!("{within}: {place}"), problem, mend }
+            }
+            other => other,
+        }
     }
 }
 

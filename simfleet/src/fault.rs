@@ -102,6 +102,12 @@ impl FromStr for GatewayFault {
     }
 }
 
+/// What the codes behind a scripted fault mean.
+pub const FAULT_CODES: &str = "\
+Codes in brackets group the scripted streams by the reports that they reproduce: base a good stream, \
+A what counts as the first token, B the syntax of events, C ends and errors of streams, \
+D counting tokens, F framing of HTTP.";
+
 /// Every fault: how its name is written, and what it does.
 #[must_use]
 pub fn fault_list() -> Vec<(String, String)> {
@@ -123,7 +129,18 @@ pub fn fault_list() -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BackendFault, GatewayFault};
+    use super::{BackendFault, FAULT_CODES, GatewayFault};
+
+    #[test]
+    fn every_code_of_a_script_has_its_meaning() {
+        let cases = protocol::cases::cases();
+        let ids = || cases.iter().flat_map(|case| case.ids);
+        assert!(ids().count() > cases.len());
+        for id in ids() {
+            let group = if *id == "base" { id } else { &id[..1] };
+            assert!(FAULT_CODES.contains(&format!(" {group} ")), "{id}");
+        }
+    }
 
     #[test]
     fn a_backend_faults_name_is_read_and_written_the_same() {

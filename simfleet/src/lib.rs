@@ -26,6 +26,8 @@ pub use config::{
     GatewayKeepAlive, HashKey, KeepAliveLimits, PolicyConfig, RoleChunk, Upstream,
 };
 pub use error::FleetError;
-pub use fault::{BackendFault, FAULT_MODEL_PREFIX, GatewayFault, UnknownFault, fault_list};
+pub use fault::{
+    BackendFault, FAULT_CODES, FAULT_MODEL_PREFIX, GatewayFault, UnknownFault, fault_list,
+};
 pub use fleet::{BackendInfo, Fleet, FleetHandle, GatewayInfo, Ready};
 pub use request_log::{Outcome, RequestRecord};

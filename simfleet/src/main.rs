@@ -12,6 +12,9 @@ Examples:
   simfleet run fleet.toml           start it; one JSON line says where everything listens
   simfleet faults                   list the faults that a backend or gateway can commit
 
+Exit codes: 0 after SIGINT or SIGTERM, 2 for a file, a name or an address that can't be used (the message names
+place and mend), 1 for anything else.
+
 Everything this program serves is simulated: no model runs, and the gateway is not LoxiLB.";
 
 /// Simulates an inference fleet on real sockets: backends, a LoxiLB-shaped gateway, and faults.

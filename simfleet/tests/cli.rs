@@ -81,3 +81,19 @@ fn bad_files_exit_with_2_and_one_message() {
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8(missing.stderr).unwrap().contains("/no/such/fleet.toml"));
 }
+
+#[test]
+fn a_mistake_is_named_with_file_and_line() {
+    let text = "[[backend]]\nname='b'\n\n[[gateway]]\nname='g'\nendpoints=['x']\n\
+                policy={algorithm='round_robin'}\n";
+    let error = String::from_utf8(run_file(text).stderr).unwrap();
+    assert!(error.contains("fleet.toml: line 4: gateway \"g\".endpoints"), "{error}");
+}
+
+#[test]
+fn help_tells_exit_codes_and_the_list_of_faults_its_codes() {
+    let help = simfleet().arg("--help").output().unwrap().stdout;
+    assert!(String::from_utf8(help).unwrap().contains("Exit codes: 0"));
+    let faults = simfleet().arg("faults").output().unwrap().stdout;
+    assert!(String::from_utf8(faults).unwrap().ends_with(&format!("{}\n", simfleet::FAULT_CODES)));
+}

@@ -145,15 +145,16 @@ pub(crate) fn boot(image: &Path, agent: &Path, source: &str) -> anyhow::Result<V
     let console = folder().join(format!("console-{kernel}-{source}.log"));
     let mut command = Command::new("qemu-system-x86_64");
     command
-        // One CPU: with two, QEMU 7.2 corrupts registers in cmpxchg16b and guests panic at random.
-        .args(["-accel", "tcg", "-cpu", "qemu64", "-m", "512", "-smp", "1", "-nographic"])
+        // QEMU 7.2 leaves wrong flags (the direction flag among them) behind cmpxchg16b, which kernels
+        // use in every allocation where the CPU has it: guests broke at random.
+        .args(["-accel", "tcg", "-cpu", "qemu64,-cx16", "-m", "512", "-smp", "1", "-nographic"])
         .args(["-no-reboot", "-nodefaults", "-serial"])
         .arg(format!("file:{}", console.display()))
         .arg("-kernel")
         .arg(image)
         .arg("-initrd")
         .arg(initramfs)
-        .args(["-append", "console=ttyS0 panic=-1 quiet"])
+        .args(["-append", "console=ttyS0 panic=-1 oops=panic quiet"])
         .stdin(Stdio::null());
     let started = Instant::now();
     eprintln!("booting {}", image.display());

@@ -1,4 +1,4 @@
-//! `simfleet faults`: every fault by name.
+//! `simfleet faults`: every fault by name, and what the codes behind them mean.
 
 use std::io::Write;
 
@@ -7,5 +7,6 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for (name, what) in simfleet::fault_list() {
         writeln!(out, "{name:<28} {what}")?;
     }
+    writeln!(out, "\n{}", simfleet::FAULT_CODES)?;
     Ok(())
 }

@@ -8,7 +8,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
+use toml::Spanned;
 
+use super::places::Places;
 use super::{
     BackendConfig, EndpointRef, EngineConfig, FleetConfig, GatewayConfig, GatewayKeepAlive,
     KeepAliveLimits, PolicyConfig, loopback_any,
@@ -17,24 +19,22 @@ use crate::error::FleetError;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FleetFile {
+pub(super) struct FleetFile {
     request_log: Option<PathBuf>,
+    pub(super) engine: Option<Spanned<toml::Table>>,
     #[serde(default)]
-    engine: toml::Table,
+    pub(super) backend: Vec<Spanned<BackendFile>>,
     #[serde(default)]
-    backend: Vec<BackendFile>,
-    #[serde(default)]
-    gateway: Vec<GatewayFile>,
+    pub(super) gateway: Vec<Spanned<GatewayFile>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct BackendFile {
-    name: String,
+pub(super) struct BackendFile {
+    pub(super) name: String,
     #[serde(default = "loopback_any")]
     listen: SocketAddr,
-    #[serde(default)]
-    engine: toml::Table,
+    pub(super) engine: Option<Spanned<toml::Table>>,
     #[serde(default)]
     keep_alive: KeepAliveLimits,
     fault: Option<String>,
@@ -42,8 +42,8 @@ struct BackendFile {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GatewayFile {
-    name: String,
+pub(super) struct GatewayFile {
+    pub(super) name: String,
     #[serde(default = "loopback_any")]
     vip: SocketAddr,
     #[serde(default = "loopback_any")]
@@ -67,10 +67,7 @@ impl FleetConfig {
     pub fn from_path(path: &Path) -> Result<Self, FleetError> {
         let read = |source| FleetError::Read { path: path.to_owned(), source };
         let text = fs::read_to_string(path).map_err(read)?;
-        Self::from_toml(&text).map_err(|e| match e {
-            FleetError::Parse(text) => FleetError::Parse(format!("{}: {text}", path.display())),
-            other => other,
-        })
+        Self::from_toml(&text).map_err(|e| e.within(path.display()))
     }
 
     /// Reads and checks the text of a fleet file.
@@ -79,16 +76,9 @@ impl FleetConfig {
     /// When it is not valid TOML, has an unknown key, or contradicts itself.
     pub fn from_toml(text: &str) -> Result<Self, FleetError> {
         let file: FleetFile = toml::from_str(text).map_err(|e| FleetError::Parse(e.to_string()))?;
-        let engine = engine("engine", file.engine.clone())?;
-        let backends: Vec<_> =
-            file.backend.iter().map(|b| backend(&file, b)).collect::<Result<_, _>>()?;
-        let gateways: Vec<_> = file
-            .gateway
-            .iter()
-            .map(|g| gateway(g, &engine, &backends))
-            .collect::<Result<_, _>>()?;
-        let fleet = Self { request_log: file.request_log, backends, gateways };
-        fleet.validate()?;
+        let places = Places::new(&file, text);
+        let fleet = file.fleet().map_err(|e| places.locate(e))?;
+        fleet.validate().map_err(|e| places.locate(e))?;
         Ok(fleet)
     }
 
@@ -139,13 +129,35 @@ impl FleetConfig {
     }
 }
 
-fn engine(place: &str, table: toml::Table) -> Result<EngineConfig, FleetError> {
-    table.try_into().map_err(|e| FleetError::Parse(format!("[{place}]: {e}")))
+impl FleetFile {
+    fn fleet(self) -> Result<FleetConfig, FleetError> {
+        let engine = engine("engine", self.common_engine())?;
+        let backends: Vec<_> = self
+            .backend
+            .iter()
+            .map(|b| backend(self.common_engine(), b.get_ref()))
+            .collect::<Result<_, _>>()?;
+        let gateways: Vec<_> = self
+            .gateway
+            .iter()
+            .map(|g| gateway(g.get_ref(), &engine, &backends))
+            .collect::<Result<_, _>>()?;
+        Ok(FleetConfig { request_log: self.request_log, backends, gateways })
+    }
+
+    fn common_engine(&self) -> toml::Table {
+        self.engine.as_ref().map(|it| it.get_ref().clone()).unwrap_or_default()
+    }
 }
 
-fn backend(file: &FleetFile, b: &BackendFile) -> Result<BackendConfig, FleetError> {
-    let mut table = file.engine.clone();
-    table.extend(b.engine.clone());
+fn engine(place: &str, table: toml::Table) -> Result<EngineConfig, FleetError> {
+    table.try_into().map_err(|e: toml::de::Error| {
+        FleetError::invalid(place, e.message(), "`simfleet example` shows every key")
+    })
+}
+
+fn backend(mut table: toml::Table, b: &BackendFile) -> Result<BackendConfig, FleetError> {
+    table.extend(b.engine.iter().flat_map(|it| it.get_ref().clone()));
     let place = format!("backend {:?}", b.name);
     Ok(BackendConfig {
         name: b.name.clone(),
@@ -205,7 +217,8 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Fl
     for name in names {
         if !seen.insert(name) {
             let problem = format!("two are called {name:?}");
-            return Err(FleetError::invalid(kind, problem, "give each its own name"));
+            let place = format!("{kind} {name:?}");
+            return Err(FleetError::invalid(place, problem, "give each its own name"));
         }
     }
     Ok(())
@@ -262,6 +275,27 @@ mod tests {
         for (text, word) in cases {
             let error = FleetConfig::from_toml(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_mistake_in_a_table_is_told_with_its_line() {
+        let head = "# a comment\n[engine]\nslots = 3\n\n[[backend]]\nname = 'a'\n";
+        let policy = "policy = { algorithm = 'round_robin' }\n";
+        let gateway = format!("[[gateway]]\nname = 'g'\n{policy}");
+        let cases = [
+            ("[engine]\nslot = 1\n[[backend]]\nname = 'a'\n".to_owned(), 1),
+            (format!("{head}[backend.engine]\nslot = 1\n"), 7),
+            (format!("{head}engine = {{ slots = 0 }}\n"), 7),
+            (format!("{head}fault = 'nope'\n"), 5),
+            (format!("{head}[[backend]]\nname = 'a'\n"), 7),
+            (format!("{head}{gateway}endpoints = ['x']\n"), 7),
+            (format!("{head}{gateway}fault = 'nope'\n"), 7),
+            (format!("{head}bogus = 1\n"), 7),
+        ];
+        for (text, line) in cases {
+            let error = FleetConfig::from_toml(&text).unwrap_err().to_string();
+            assert!(error.contains(&format!("line {line}")), "{text}\n{error}");
         }
     }
 }

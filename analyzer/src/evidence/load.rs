@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use super::{CellPlace, Evidence, Repetition, largest_output};
 use crate::campaign::{Campaign, CampaignError};
 use crate::join::Observed;
@@ -53,18 +55,12 @@ pub fn load(dir: &RunDir) -> Result<Evidence, EvidenceError> {
     let trace =
         std::fs::read(&trace).map_err(|source| EvidenceError::Io { path: trace, source })?;
     let mut probes = BTreeMap::new();
-    let mut repetitions = Vec::new();
     for arm in &campaign.keys().arm {
         if let Some(probe) = read_optional(&dir.probe(&arm.name))? {
             probes.insert(arm.name.clone(), probe);
         }
-        for rate in campaign.rates() {
-            for number in dir.recorded(&arm.name, rate) {
-                let place = CellPlace { arm: arm.name.clone(), rate_rps: rate, repetition: number };
-                repetitions.push(repetition(dir, place, &campaign)?);
-            }
-        }
     }
+    let repetitions = repetitions(dir, &campaign)?;
     let baseline: Option<Vec<RequestRecord>> =
         optional_lines(&dir.root().join("baseline").join("requests.jsonl"))?;
     let recorded = read_optional(&dir.file("slo.json"))?;
@@ -111,6 +107,22 @@ fn slo_or_derived(
         Some(slo) => Ok(slo),
         None => Ok(read_json(&dir.file("slo.json"))?),
     }
+}
+
+/// Reads the repetitions on all processors, in the campaign's order; of several faults the first in that order is
+/// told.
+fn repetitions(dir: &RunDir, campaign: &Campaign) -> Result<Vec<Repetition>, EvidenceError> {
+    let mut places = Vec::new();
+    for arm in &campaign.keys().arm {
+        for rate_rps in campaign.rates() {
+            let recorded = dir.recorded(&arm.name, rate_rps).into_iter();
+            let place = |repetition| CellPlace { arm: arm.name.clone(), rate_rps, repetition };
+            places.extend(recorded.map(place));
+        }
+    }
+    let read: Vec<Result<Repetition, EvidenceError>> =
+        places.into_par_iter().map(|place| repetition(dir, place, campaign)).collect();
+    read.into_iter().collect()
 }
 
 fn repetition(

@@ -152,6 +152,10 @@ pub(super) fn parse_line<T: DeserializeOwned + Versioned>(
     line: usize,
 ) -> Result<T, RecordError> {
     let json = |cause| RecordError::Json { path: path.to_owned(), line, cause };
+    // Every writer puts the schema first; a second one later in the line is a duplicate field of `T`.
+    if begins_with_schema(bytes, T::SCHEMA) {
+        return serde_json::from_slice(bytes).map_err(json);
+    }
     // The schema is judged first: another version's fields would only confuse the message.
     let value: Value = serde_json::from_slice(bytes).map_err(json)?;
     let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing");
@@ -164,6 +168,12 @@ pub(super) fn parse_line<T: DeserializeOwned + Versioned>(
         });
     }
     serde_json::from_value(value).map_err(json)
+}
+
+fn begins_with_schema(bytes: &[u8], schema: &str) -> bool {
+    let rest = bytes.strip_prefix(br#"{"schema":""#);
+    let rest = rest.and_then(|rest| rest.strip_prefix(schema.as_bytes()));
+    rest.is_some_and(|rest| rest.starts_with(b"\""))
 }
 
 #[cfg(test)]
@@ -229,5 +239,13 @@ mod tests {
         assert!(read("{\"n\": 1}").contains(":2: schema is missing"));
         assert!(read("{\"n\": ").contains(":2: "));
         assert!(read(&good.replace('1', "-1")).contains(":2: "));
+        let twice = good.replace('}', r#","schema":"goodput.sample/2"}"#);
+        assert!(read(&twice).contains("duplicate field"), "{}", read(&twice));
+    }
+
+    #[test]
+    fn the_schema_may_stand_anywhere_in_a_line() {
+        let (_dir, path) = file(b"{ \"n\": 4, \"schema\": \"goodput.sample/1\" }\n");
+        assert_eq!(read_lines::<Sample>(&path).unwrap().records, [sample(4)]);
     }
 }

@@ -1,5 +1,6 @@
-//! `cargo xtask bench agent` and `cargo xtask soak`: built static and optimised, as it is shipped.
+//! `cargo xtask bench` and `cargo xtask soak`: built optimised, the agent static as it is shipped.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
@@ -27,6 +28,16 @@ enum What {
         #[arg(long)]
         json: bool,
     },
+    /// What analysing a million requests and an interval of a quantile cost; writes
+    /// target/bench/analyze.json.
+    Analyze {
+        /// A twentieth of the requests, a tenth of the samples: no figure to publish.
+        #[arg(long)]
+        quick: bool,
+        /// Print JSON instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
     /// Replay, simulated fleet and agent on this host: 200 streams, 20,000 events a second, nothing lost.
     Fleet {
         /// How long the streams last.
@@ -47,6 +58,7 @@ pub(crate) struct SoakArgs {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (quick, json) = match args.what {
         What::Agent { quick, json } => (quick, json),
+        What::Analyze { quick, json } => return analyze(quick, json),
         What::Fleet { seconds } => return fleet(seconds),
     };
     packages::ensure(&[("tcpdump", "tcpdump")])?;
@@ -54,6 +66,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     command.arg("--out").arg(root().join("target/bench/agent.json"));
     command.args(quick.then_some("--quick")).args(json.then_some("--json"));
     finish(command)
+}
+
+/// The analyzer's own bench, with scipy beside it.
+fn analyze(quick: bool, json: bool) -> anyhow::Result<ExitCode> {
+    let python = scipy()?;
+    // Verification starts the second computation that lies beside it.
+    check(&mut cargo(["build", "--release", "--package", "crosscheck"]))?;
+    let mut command = cargo(["bench", "--package", "analyzer", "--bench", "analyze", "--"]);
+    command.arg("--out").arg(root().join("target/bench/analyze.json"));
+    command.arg("--python").arg(python);
+    command.args(quick.then_some("--quick")).args(json.then_some("--json"));
+    check(&mut command)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The Python of a virtual environment that holds scipy, made when it is not there.
+fn scipy() -> anyhow::Result<PathBuf> {
+    let folder = root().join("target/bench/scipy");
+    let python = folder.join("bin/python");
+    let holds = |python: &Path| {
+        let mut command = Command::new(python);
+        command.args(["-c", "import scipy.stats"]).output().is_ok_and(|out| out.status.success())
+    };
+    if !holds(&python) {
+        packages::ensure(&[("python3", "python3-venv")])?;
+        check(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        check(Command::new(&python).args(["-m", "pip", "install", "--quiet", "scipy"]))?;
+    }
+    Ok(python)
 }
 
 /// The end-to-end test of completeness in its long form, with optimised programs.

@@ -16,6 +16,12 @@ pub trait LiveSource: CaptureSource {
         Ok(0)
     }
 
+    /// Watched interfaces that are not there any more, or cannot be asked: what arrives on an interface that took
+    /// the name is not seen.
+    fn lost_interfaces(&self) -> u64 {
+        0
+    }
+
     /// Socket transitions for which the kernel left the program out.
     fn missed_transitions(&self) -> u64 {
         0
@@ -67,6 +73,10 @@ pub trait LiveSource: CaptureSource {
 impl LiveSource for TcxSource {
     fn preempted(&self) -> Result<u64, CaptureError> {
         Ok(self.interfaces()?.iter().map(|interface| interface.preempted()).sum())
+    }
+
+    fn lost_interfaces(&self) -> u64 {
+        Self::lost_interfaces(self)
     }
 
     fn missed_transitions(&self) -> u64 {

@@ -222,6 +222,15 @@ impl TcxSource {
         self.interfaces.iter().map(view).collect()
     }
 
+    /// Interfaces that are gone or renamed, and those whose received packets cannot be read any more.
+    #[must_use]
+    pub fn lost_interfaces(&self) -> u64 {
+        let lost = |(interface, baseline): &&(Interface, Option<u64>)| {
+            !interface.is_there() || (baseline.is_some() && counters::rx_now(interface).is_none())
+        };
+        self.interfaces.iter().filter(lost).count() as u64
+    }
+
     /// The in-kernel connection gauge of each endpoint.
     ///
     /// # Errors

@@ -78,11 +78,11 @@ fn token(file: &TokenFile) -> Row {
             format!("{name}: {length} bytes can be guessed"),
             NEW_TOKEN,
         ),
-        Ok((mode, _)) if mode & 0o077 != 0 => Row::bad(
+        Ok((mode, _)) if mode & 0o007 != 0 => Row::bad(
             State::Warn,
             CHECK,
-            format!("{name}: mode {:03o} lets others read it", mode & 0o777),
-            format!("chmod 600 {name}"),
+            format!("{name}: mode {:03o} lets everybody read it", mode & 0o777),
+            format!("chmod o-rwx {name}"),
         ),
         Ok(_) => Row::ok(CHECK, format!("{name} holds one")),
     }

@@ -343,7 +343,7 @@ fn what_the_configuration_names_is_looked_at() {
     assert!(state == State::Fail && mend.contains("openssl rand -hex 32"), "{mend}");
     assert_eq!(only_fault(&token(Ok((0o600, 4))), "api.token").0, State::Warn);
     let (.., mend) = only_fault(&token(Ok((0o644, 64))), "api.token");
-    assert_eq!(mend, "chmod 600 agent.token");
+    assert_eq!(mend, "chmod o-rwx agent.token");
     let full = with(|it| it.jsonl = Some(("rows".into(), Err("refused".to_owned()))));
     assert_eq!(only_fault(&full, "config.jsonl").0, State::Fail);
 }

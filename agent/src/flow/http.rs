@@ -13,8 +13,17 @@ use super::exchange::Exchange;
 use super::stats::FlowStats;
 
 /// Methods that begin a request line; others are legal, but no sign to resume at.
-const REQUEST_STARTS: [&[u8]; 7] =
-    [b"POST /", b"GET /", b"PUT /", b"DELETE /", b"HEAD /", b"PATCH /", b"OPTIONS /"];
+const METHODS: [&[u8]; 7] =
+    [b"POST ", b"GET ", b"PUT ", b"DELETE ", b"HEAD ", b"PATCH ", b"OPTIONS "];
+
+/// Starts of its target: origin-form, absolute-form, asterisk-form (RFC 9112, section 3.2).
+const TARGETS: [&[u8]; 4] = [b"/", b"http://", b"https://", b"*"];
+
+/// Whether `bytes` begin with a request line, as far as its target tells.
+fn begins_request(bytes: &[u8]) -> bool {
+    let target = METHODS.iter().find_map(|method| bytes.strip_prefix(*method));
+    target.is_some_and(|target| TARGETS.iter().any(|start| target.starts_with(start)))
+}
 
 /// What becomes of a connection's requests.
 #[derive(Debug)]

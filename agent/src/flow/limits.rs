@@ -22,7 +22,7 @@ impl Default for FlowLimits {
             parked_total: 64 * 1024 * 1024,
             connections: 32 * 1024,
             closed: 16 * 1024,
-            pipeline: 256,
+            pipeline: 32,
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct Intervals {
     pub rows: Vec<Interval>,
     /// There were more than are kept.
     pub overflowed: bool,
+    /// Nothing after it counts, once it is known.
+    end: Option<Nanos>,
 }
 
 impl Intervals {
@@ -50,11 +52,20 @@ impl Intervals {
             area: 0,
             rows: Vec::new(),
             overflowed: false,
+            end: None,
         }
+    }
+
+    /// The window ends at `end`, though changes from before it may still come.
+    pub fn bound(&mut self, end: Nanos) {
+        self.end = Some(end);
     }
 
     /// The level is `level` from `stamp` on.
     pub fn change(&mut self, stamp: Nanos, level: u64) {
+        if self.end.is_some_and(|end| stamp > end) {
+            return;
+        }
         if stamp <= self.start && self.rows.is_empty() {
             // Before the window, or at its very start.
             self.level = level;
@@ -68,6 +79,7 @@ impl Intervals {
 
     /// The level stays what it is until `until`, so that series without changes have intervals too.
     pub fn reach(&mut self, until: Nanos) {
+        let until = self.end.map_or(until, |end| until.min(end));
         if until > self.at {
             self.advance(until);
         }

@@ -235,6 +235,11 @@ impl Inflight {
         self.series().for_each(|series| series.open(key, start, interval));
     }
 
+    /// The window ends at `end`; it is closed once what came before has been booked.
+    pub fn bound(&mut self, key: WindowKey, end: Nanos) {
+        self.series().for_each(|series| series.bound(key, end));
+    }
+
     /// Ends the intervals of a window at `end`.
     pub fn close(&mut self, key: WindowKey, end: Nanos) {
         self.settle_until(end);

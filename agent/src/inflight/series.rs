@@ -58,6 +58,13 @@ impl Series {
         self.windows.insert(key, Intervals::new(start, interval, self.level));
     }
 
+    /// The window counts nothing after `end`; what came before may still be booked.
+    pub(super) fn bound(&mut self, key: WindowKey, end: Nanos) {
+        if let Some(window) = self.windows.get_mut(&key) {
+            window.bound(end);
+        }
+    }
+
     pub(super) fn close(&mut self, key: WindowKey, end: Nanos) {
         if let Some(mut window) = self.windows.remove(&key) {
             window.finish(end);

@@ -83,6 +83,26 @@ fn means_are_weighted_by_time_and_peaks_are_kept_however_short() {
 }
 
 #[test]
+fn what_happens_while_a_window_waits_for_its_requests_is_not_in_it() {
+    let mut inflight = inflight();
+    inflight.open(1, ns(1000));
+    request(&mut inflight, 1010, 90_000);
+    inflight.settle(ns(2_000_000_000));
+    inflight.open(2, ns(2_000_000_000));
+    inflight.bound(2, ns(2_000_000_150));
+    request(&mut inflight, 2_000_000_050, 2_000_000_120);
+    request(&mut inflight, 2_000_000_200, 2_000_000_900);
+    inflight.settle(ns(9_000_000_000));
+    inflight.close(2, ns(2_000_000_150));
+    let rows: Vec<_> = inflight.rows(2).iter().map(json).collect();
+    let ends: Vec<_> = rows.iter().map(|row| row["end_ns"].as_u64().unwrap()).collect();
+    assert_eq!(ends, [2_000_000_100, 2_000_000_150]);
+    assert_eq!(rows[0]["requests_mean"], 0.5);
+    assert_eq!(rows[1]["requests_mean"], 0.4);
+    assert_eq!(rows[1]["requests_peak"], 1);
+}
+
+#[test]
 fn a_level_from_before_the_window_counts_in_it() {
     let mut inflight = inflight();
     inflight.socket(&change(10, 1, 3, 1));

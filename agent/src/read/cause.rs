@@ -80,6 +80,12 @@ impl Cause {
             Reason::MemoryLimit => {
                 ("memory_limit", counters.evicted_flows, "flows given up", MEMORY)
             }
+            Reason::UnassignedBytes => (
+                "unassigned_bytes",
+                counters.unassigned_bytes,
+                "bytes that belong to no recognised request",
+                UNASSIGNED,
+            ),
             Reason::OpenRequests => {
                 let count = u64::try_from(open_requests).unwrap_or(u64::MAX);
                 ("open_requests", count, "requests in flight at the end", OPEN)
@@ -99,4 +105,6 @@ const GAP: &str = "capture on every interface that the traffic uses, and whole p
 const UNPARSED: &str = "raise the path's MTU; filter out tunnels";
 const ADOPTED: &str = "start the capture before the connections";
 const MEMORY: &str = "cut the file by time or by port (editcap, tshark -Y)";
+const UNASSIGNED: &str =
+    "capture from before the connections begin, on every interface the traffic uses";
 const OPEN: &str = "capture until the last request has ended";

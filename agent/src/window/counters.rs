@@ -14,6 +14,8 @@ pub struct Snapshot {
     pub flows: FlowStats,
     /// Packets that another program took away.
     pub preempted: u64,
+    /// Watched interfaces that are gone.
+    pub lost_interfaces: u64,
     /// Socket transitions for which the kernel left the program out.
     pub missed_transitions: u64,
     /// Retransmissions for which the kernel left the program out.
@@ -51,8 +53,12 @@ pub struct WindowCounters {
     pub retransmits: u64,
     /// Segments that repeated bytes with other content.
     pub conflicts: u64,
+    /// Bytes of requests and responses that could be assigned to no request.
+    pub unassigned_bytes: u64,
     /// Packets that another program took away.
     pub preempted_packets: u64,
+    /// Watched interfaces that were gone at the end, or at the beginning already.
+    pub lost_interfaces: u64,
     /// Socket transitions for which the kernel left the program out.
     pub missed_transitions: u64,
     /// Retransmissions for which the kernel left the program out.
@@ -82,6 +88,8 @@ impl WindowCounters {
             opaque_connections: new_flows.opaque_connections - old_flows.opaque_connections,
             retransmits: new_flows.retransmits - old_flows.retransmits,
             conflicts: new_flows.conflicts - old_flows.conflicts,
+            unassigned_bytes: new_flows.unassigned_bytes - old_flows.unassigned_bytes,
+            lost_interfaces: after.lost_interfaces.max(before.lost_interfaces),
             preempted_packets: after.preempted.saturating_sub(before.preempted),
             missed_transitions: after.missed_transitions.saturating_sub(before.missed_transitions),
             missed_retransmits: after.missed_retransmits.saturating_sub(before.missed_retransmits),

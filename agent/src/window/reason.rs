@@ -22,6 +22,10 @@ pub enum Reason {
     MemoryLimit,
     /// Another program takes packets away before the agent's.
     Preempted,
+    /// A watched interface is gone: an interface of the same name is another one.
+    InterfaceLost,
+    /// Bytes of watched connections could be assigned to no request: requests may be missing.
+    UnassignedBytes,
     /// Attempted minus failed is not consumed, although the source was drained.
     CountersDisagree,
     /// The kernel left the tracepoint program out: connections may have been miscounted.
@@ -38,13 +42,15 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::RingFull,
         Self::SequenceGap,
         Self::UnparsedPacket,
         Self::AdoptedConnection,
         Self::MemoryLimit,
         Self::Preempted,
+        Self::InterfaceLost,
+        Self::UnassignedBytes,
         Self::CountersDisagree,
         Self::MissedTransitions,
         Self::ConnectionDrift,
@@ -63,6 +69,8 @@ impl Reason {
             Self::AdoptedConnection => "adopted_connection",
             Self::MemoryLimit => "memory_limit",
             Self::Preempted => "preempted",
+            Self::InterfaceLost => "interface_lost",
+            Self::UnassignedBytes => "unassigned_bytes",
             Self::CountersDisagree => "counters_disagree",
             Self::MissedTransitions => "missed_transitions",
             Self::ConnectionDrift => "connection_drift",
@@ -92,6 +100,8 @@ pub fn reasons(counters: &WindowCounters) -> BTreeSet<Reason> {
         (counters.adopted_segments > 0, Reason::AdoptedConnection),
         (counters.evicted_flows > 0, Reason::MemoryLimit),
         (preempted, Reason::Preempted),
+        (counters.lost_interfaces > 0, Reason::InterfaceLost),
+        (counters.unassigned_bytes > 0, Reason::UnassignedBytes),
         (!agree, Reason::CountersDisagree),
         (counters.missed_transitions > 0, Reason::MissedTransitions),
         (counters.connection_corrections > 0, Reason::ConnectionDrift),

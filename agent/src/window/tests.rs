@@ -27,6 +27,8 @@ fn every_reason_follows_from_its_counter_alone() {
         (WindowCounters { unparsed_packets: 1, ..clean }, Reason::UnparsedPacket),
         (WindowCounters { adopted_segments: 1, ..clean }, Reason::AdoptedConnection),
         (WindowCounters { evicted_flows: 1, ..clean }, Reason::MemoryLimit),
+        (WindowCounters { unassigned_bytes: 1, ..clean }, Reason::UnassignedBytes),
+        (WindowCounters { lost_interfaces: 1, ..clean }, Reason::InterfaceLost),
         (WindowCounters { preempted_packets: 1000, ..clean }, Reason::Preempted),
     ];
     for (counters, reason) in cases {
@@ -38,21 +40,8 @@ fn every_reason_follows_from_its_counter_alone() {
 
 #[test]
 fn codes_are_those_of_the_documentation() {
-    let all = [
-        Reason::RingFull,
-        Reason::SequenceGap,
-        Reason::UnparsedPacket,
-        Reason::AdoptedConnection,
-        Reason::MemoryLimit,
-        Reason::Preempted,
-        Reason::CountersDisagree,
-        Reason::MissedTransitions,
-        Reason::ConnectionDrift,
-        Reason::SourceFailed,
-        Reason::OpenRequests,
-    ];
     let api = include_str!("../../../docs/agent-api.md");
-    for reason in all {
+    for reason in Reason::ALL {
         let code = serde_json::to_string(&reason).unwrap();
         let code = code.trim_matches('"');
         assert!(api.contains(&format!("`{code}`")), "{code}");

@@ -208,14 +208,19 @@ impl Engine {
         let mut snapshot = Snapshot::default();
         for _ in 0..SNAPSHOT_ATTEMPTS {
             self.drain();
-            let Ok(capture) = self.source.counters() else {
+            let counts = self
+                .source
+                .counters()
+                .and_then(|capture| self.source.preempted().map(|preempted| (capture, preempted)));
+            let Ok((capture, preempted)) = counts else {
                 self.failure.get_or_insert_with(|| "counters can't be read".to_owned());
                 break;
             };
             snapshot = Snapshot {
                 capture,
                 flows: self.flows.stats(),
-                preempted: self.source.preempted().unwrap_or(0),
+                preempted,
+                lost_interfaces: self.source.lost_interfaces(),
                 missed_transitions: self.source.missed_transitions(),
                 missed_retransmits: self.source.missed_retransmits(),
                 connection_corrections: self.inflight.corrections(),
@@ -256,6 +261,8 @@ impl Engine {
                 drop(reply.send(key.map(|key| self.inflight.concentration(key, id))));
             }
             Command::Metrics(reply) => drop(reply.send(Box::new(self.tick()))),
+            // Left unanswered, the watchdog has an agent restarted that sees nothing any more.
+            Command::Ping(reply) if self.failure.is_some() => drop(reply),
             Command::Ping(reply) => drop(reply.send(())),
             Command::Reconfigure(change, reply) => drop(reply.send(self.reconfigure(change))),
             Command::Stop(reply) => {
@@ -309,6 +316,7 @@ impl Engine {
         let now = self.config.clock.now();
         let ended = self.window(id).and_then(|key| {
             self.windows.set_end(key, now)?;
+            self.inflight.bound(key, now);
             Ok(key)
         });
         match ended {

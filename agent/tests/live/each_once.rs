@@ -57,7 +57,7 @@ fn assert_each_byte_counts_once(
     let references = interfaces.iter().map(|it| InterfaceRef::Name((*it).to_owned())).collect();
     let config = TcxConfig { method: Some(method), ..TcxConfig::new(references, vec![endpoint]) };
     let mut rig = watcher.inside(|| Rig::over(&config));
-    let window = rig.open();
+    let window = watcher.inside(|| rig.open());
 
     let (request, parts) = (request(BODY), stream(TOKENS));
     let response_bytes = parts.iter().map(String::len).sum();
@@ -65,12 +65,12 @@ fn assert_each_byte_counts_once(
     let mut connection = client.connect(endpoint);
     for _ in 0..REQUESTS {
         exchange(&mut connection, &request, response_bytes);
-        rig.poll();
+        watcher.inside(|| rig.poll());
     }
     drop(connection);
     serving.join().unwrap();
 
-    let closing = rig.close(&window);
+    let closing = watcher.inside(|| rig.close(&window));
     assert!(closing.complete, "{interfaces:?} {closing:?}");
     let sent = REQUESTS * (request.len() + response_bytes);
     assert_eq!(closing.counters.payload_bytes, u64::try_from(sent).unwrap(), "{interfaces:?}");

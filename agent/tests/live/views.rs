@@ -18,6 +18,25 @@ fn ip(args: &str) {
 }
 
 #[test]
+fn an_interface_that_is_removed_is_lost_and_its_successor_is_another() {
+    for_each_method("a removed interface", |method| {
+        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        ip("link add near type veth peer name far");
+        let endpoint = "127.0.0.1:8000".parse().unwrap();
+        let source = TcxSource::open(&TcxConfig {
+            method: Some(method),
+            ..TcxConfig::new(vec![InterfaceRef::Name("near".to_owned())], vec![endpoint])
+        })
+        .unwrap();
+        assert_eq!(source.lost_interfaces(), 0);
+        ip("link del near");
+        assert_eq!(source.lost_interfaces(), 1);
+        ip("link add other type veth peer name near");
+        assert_eq!(source.lost_interfaces(), 1, "the new `near` is not watched");
+    });
+}
+
+#[test]
 fn a_packet_that_passes_two_interfaces_is_two_views_of_one_segment() {
     for_each_method("two interfaces", |method| {
         // Only this thread, and what it starts, moves to the new namespace.

@@ -163,6 +163,13 @@ pub(super) struct Interface {
     pub(super) header: LinkHeader,
 }
 
+impl Interface {
+    /// An interface of this name in this thread's network namespace still has the index that was attached to.
+    pub(super) fn is_there(&self) -> bool {
+        nix::net::if_::if_nametoindex(self.name.as_str()).is_ok_and(|index| index == self.index)
+    }
+}
+
 /// Link types of `include/uapi/linux/if_arp.h`: Ethernet and loopback have an Ethernet header; raw
 /// IP, PPP, tun and IP tunnels have none.
 fn link_header(link_type: u16) -> Option<LinkHeader> {

@@ -2,7 +2,7 @@
 
 use protocol::Nanos;
 
-use super::{Http, HttpEvent, Mode, REQUEST_STARTS};
+use super::{Http, HttpEvent, Mode, begins_request};
 use crate::flow::exchange::Exchange;
 use crate::flow::stats::FlowStats;
 use crate::flow::stream::Delivery;
@@ -33,10 +33,13 @@ impl Http {
         }
         while !bytes.is_empty() {
             if self.out_of_step() {
-                if !REQUEST_STARTS.iter().any(|start| bytes.starts_with(start)) {
+                // Line ends before a request line are to be passed over (RFC 9112, section 2.2).
+                let line = trim_line_ends(bytes);
+                if !begins_request(line) {
                     self.pass_by(bytes, stamp, stats);
                     return;
                 }
+                bytes = line;
                 self.resume(stamp);
             }
             if self.receiving().is_none() {

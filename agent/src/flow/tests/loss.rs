@@ -123,6 +123,26 @@ fn a_loss_inside_a_request_head_makes_nothing_invalid() {
     assert!(told.finished[1].trace_id.is_some());
 }
 
+/// A body that was not copied hides where its request ended: the next one is found by its request line, in
+/// whatever form and behind whatever line ends it comes.
+#[test]
+fn after_an_unseen_body_every_form_of_request_line_is_found() {
+    for line in ["\r\nPOST /v1/x", "POST http://gateway/v1/x", "OPTIONS *"] {
+        let mut talk = Talk::open();
+        let head = "POST /v1/x HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
+        talk.request(head.as_bytes()).request(&[b'x'; 5_000]);
+        *talk.last() = talk.last().clone().uncopied();
+        talk.response(&stream(2));
+        talk.request(format!("{line} HTTP/1.1\r\ncontent-length: 0\r\n\r\n").as_bytes());
+        talk.response(&stream(3));
+        let mut told = Told::of(&talk.packets);
+        told.flush();
+        assert_eq!(told.finished.len(), 2, "{line:?}");
+        assert_eq!(Outcome::of(&told.finished[1]), Outcome::Ok, "{line:?}");
+        assert_eq!(told.table.stats().unassigned_bytes, 0, "{line:?}");
+    }
+}
+
 #[test]
 fn connections_older_than_the_agent_begin_at_a_request_line() {
     let mut talk = Talk::silent(1000, 5000, 0);

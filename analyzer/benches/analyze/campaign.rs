@@ -300,6 +300,7 @@ impl Request {
             names_server_timeout: false,
             error_event: false,
             unreadable_payload: false,
+            export_delivered: None,
             ttft_ns,
             ttft_from_sent_ns: ttft_ns.map(|ttft| ttft - SENT_NS.cast_signed()),
             tpot_ns: Some(self.tpot_ns),

@@ -242,6 +242,12 @@ fn rung(
     let interval = t_interval(&shares(&tallies), campaign.confidence);
     report.ends("interval", &place, interval_of(&said["interval_t"]), interval);
     if let Some(it) = clustering(&tallies, campaign.confidence) {
+        if !said["dispersion"].is_null() {
+            let dispersion = &said["dispersion"];
+            report.near("dispersion", &place, dispersion["phi"].as_f64(), Some(it.phi));
+            let word = dispersion["word"].as_str().unwrap_or_default();
+            report.exact("dispersion", &place, &word, &it.word());
+        }
         report.clustering.push(json!({
             "place": place,
             "phi": it.phi,
@@ -283,18 +289,19 @@ fn difference(
     campaign: &Campaign,
     tallies: &Tallies,
     (floor, arm, rate): (&str, &str, f64),
+    confidence: f64,
 ) -> Option<Difference> {
     let of = |name: &str| tallies.get(&(name.to_owned(), rate.to_string()));
     let (first, second) = (of(floor)?, of(arm)?);
     if !campaign.paired {
         let all = |them: &BTreeMap<u64, Tally>| shares(&them.values().copied().collect::<Vec<_>>());
-        return independent(&all(first), &all(second), campaign.confidence);
+        return independent(&all(first), &all(second), confidence);
     }
     let both: Vec<u64> = first.keys().filter(|it| second.contains_key(it)).copied().collect();
     let of_both = |them: &BTreeMap<u64, Tally>| {
         shares(&both.iter().filter_map(|it| them.get(it).copied()).collect::<Vec<_>>())
     };
-    blocked(&of_both(first), &of_both(second), campaign.confidence)
+    blocked(&of_both(first), &of_both(second), confidence)
 }
 
 fn comparisons(report: &mut Report, campaign: &Campaign, tallies: &Tallies, analysis: &Value) {
@@ -303,13 +310,34 @@ fn comparisons(report: &mut Report, campaign: &Campaign, tallies: &Tallies, anal
         let (arm, floor) = (text("arm"), text("floor"));
         let rate = said["rate_rps"].as_f64().unwrap_or(f64::NAN);
         let place = format!("{arm} - {floor} r{rate}");
-        let found = difference(campaign, tallies, (&floor, &arm, rate));
+        let found = difference(campaign, tallies, (&floor, &arm, rate), campaign.confidence);
+        equivalence(report, campaign, tallies, (&floor, &arm, rate), &said["equivalence"]);
         let estimate = said["difference"]["estimate"].as_f64();
         report.near("difference", &place, estimate, found.map(|it| it.estimate));
         let interval = interval_of(&said["difference"]["interval"]);
         let found = found.and_then(|it| it.interval);
         report.ends("interval of the difference", &place, interval, found);
     }
+}
+
+/// EQUIVALENT says that the 1 - 2 alpha interval lies strictly inside the registered margin. Without variance the
+/// analyzer falls back on pooled requests, and the claim is left to it.
+fn equivalence(
+    report: &mut Report,
+    campaign: &Campaign,
+    tallies: &Tallies,
+    (floor, arm, rate): (&str, &str, f64),
+    said: &Value,
+) {
+    let (Some(delta), false) = (campaign.delta, said.is_null()) else { return };
+    let place = format!("{arm} - {floor} r{rate}");
+    let confidence = 1.0 - 2.0 * campaign.alpha;
+    let found = difference(campaign, tallies, (floor, arm, rate), confidence);
+    let Some(ends) = found.and_then(|it| it.interval) else { return };
+    let tost = &said["tost"];
+    report.ends("interval of the equivalence", &place, interval_of(&tost["interval"]), Some(ends));
+    let inside = -delta < ends.0 && ends.1 < delta;
+    report.exact("equivalence", &place, &(tost["outcome"] == "EQUIVALENT"), &inside);
 }
 
 /// A win is claimed only where the whole interval lies above 0; where no repetition varies, the analyzer falls back
@@ -320,7 +348,7 @@ fn wins(report: &mut Report, campaign: &Campaign, tallies: &Tallies, verdict: &V
         let (arm, floor) = (text("arm"), text("floor"));
         let rate = win["rate_rps"].as_f64().unwrap_or(f64::NAN);
         let place = format!("{arm} over {floor} r{rate}");
-        let found = difference(campaign, tallies, (&floor, &arm, rate));
+        let found = difference(campaign, tallies, (&floor, &arm, rate), campaign.confidence);
         report.near("win", &place, win["difference"].as_f64(), found.map(|it| it.estimate));
         let above = found.is_some_and(|it| it.interval.map_or(it.estimate, |(low, _)| low) > 0.0);
         report.exact("win", &place, &true, &above);

@@ -58,6 +58,10 @@ pub struct Campaign {
     pub target: (u64, u64),
     /// Two-sided.
     pub confidence: f64,
+    /// Margin of equivalence, when one is registered.
+    pub delta: Option<f64>,
+    /// Level of each of its one-sided tests.
+    pub alpha: f64,
     /// Repetition i of both arms is a block.
     pub paired: bool,
     /// A response without TPOT is judged by its TTFT alone.
@@ -202,6 +206,8 @@ fn campaign(table: &toml::Table) -> Option<Campaign> {
     Some(Campaign {
         target: target.map_or(Some(USUAL_TARGET), |target| decimal(&target.to_string()))?,
         confidence: confidence.unwrap_or(0.95),
+        delta: of("statistics").and_then(|table| number(table.get("delta")?)),
+        alpha: of("statistics").and_then(|table| number(table.get("alpha")?)).unwrap_or(0.05),
         paired: word("statistics", "comparison") == Some("paired"),
         without_tpot_counts: word("statistics", "single_token") != Some("miss"),
         rates,

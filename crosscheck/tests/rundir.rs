@@ -214,6 +214,30 @@ fn every_wrong_figure_of_the_analysis_is_found() {
 }
 
 #[test]
+fn an_equivalence_or_a_dispersion_that_the_records_do_not_bear_is_found() {
+    // t(0.95, 2 df) x 0.05 x sqrt(2) about 0.3: from 0.094 to 0.506, which leaves a margin of 0.5.
+    let half = 2.919_985_580_353_726 * 0.05 * 2.0_f64.sqrt();
+    let claim = |high: f64, outcome: &str| json!({"tost": {"interval": {"low": 0.3 - half, "high": high}, "outcome": outcome}});
+    let found = |equivalence: &Value| {
+        let dir = run_dir();
+        let text = format!("{CAMPAIGN}[statistics]\ndelta = 0.5\n");
+        fs::write(dir.path().join("campaign.toml"), text).unwrap();
+        edit_json(&dir, "analysis.json", |it| {
+            it["comparisons"][0]["equivalence"] = equivalence.clone();
+        });
+        rules(&dir)
+    };
+    assert_eq!(found(&claim(0.3 + half, "INCONCLUSIVE")), [""; 0]);
+    assert_eq!(found(&claim(0.3 + half, "EQUIVALENT")), ["equivalence"]);
+    assert_eq!(found(&claim(0.4, "INCONCLUSIVE")), ["interval of the equivalence"]);
+    let dir = run_dir();
+    edit_json(&dir, "analysis.json", |it| {
+        it["arms"][0]["cells"][0]["dispersion"] = json!({"phi": 9.0, "word": "OVERDISPERSED"});
+    });
+    assert_eq!(rules(&dir), ["dispersion", "dispersion"]);
+}
+
+#[test]
 fn a_win_that_the_records_do_not_bear_is_found() {
     let dir = run_dir();
     let win = json!({"arm": "aware", "floor": "floor", "rate_rps": 10.0, "difference": 0.3});

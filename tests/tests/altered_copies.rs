@@ -175,7 +175,10 @@ const CASES: &[Case] = &[
         what: "one Invalid framing by the kernel",
         change: |copy| {
             copy.rows("kernel.jsonl", |rows| {
-                let leg = rows.iter_mut().find(|row| row["leg"] == "client").unwrap();
+                // Readiness probes are in the record too, without a trace id.
+                let of_request =
+                    |row: &&mut Value| row["leg"] == "client" && row["trace_id"].is_string();
+                let leg = rows.iter_mut().find(of_request).unwrap();
                 (leg["framing"], leg["outcome"]) = (json!("invalid"), json!("framing"));
             });
         },

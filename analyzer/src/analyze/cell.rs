@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::breakdown::ByLength;
 use super::good::{Bounds, Mask};
 use super::latency::{Latency, WithinRunIntervals, latency};
 use super::repetition::{RepetitionAnalysis, TokenShare, reduce};
+use super::sensitivity::{SloPoint, sensitivity};
 use crate::campaign::ArmKeys;
 use crate::evidence::{Evidence, Repetition};
 use crate::join::{CrossCheck, Judge, join};
@@ -31,6 +33,14 @@ pub struct CellAnalysis {
     pub counts: Counts,
     /// good / attempted; nothing without a valid repetition.
     pub good_fraction: Option<f64>,
+    /// The same under the other single-token policy, when requests without a TPOT exist.
+    pub good_fraction_other_policy: Option<f64>,
+    /// Requests by outcome class; they sum to attempted.
+    pub classes: BTreeMap<String, u64>,
+    /// Good and attempted by planned length.
+    pub by_length: ByLength,
+    /// Good-fraction under other bounds: exploratory.
+    pub slo_sensitivity: Vec<SloPoint>,
     /// The published interval: t over repetitions.
     pub interval_t: Interval,
     /// Wilson over pooled requests: stands in when repetitions do not vary.
@@ -91,14 +101,21 @@ pub(super) fn analyze(
     };
     let confidence = evidence.campaign.keys().statistics.confidence;
     let of_valid = recorded.iter().zip(&repetitions).filter(|(_, analysis)| analysis.valid);
+    let records: Vec<&Repetition> = of_valid.map(|(rep, _)| *rep).collect();
     let (latency, within_run_iid) =
-        latency(of_valid.flat_map(|(rep, _)| &rep.requests), confidence);
+        latency(records.iter().flat_map(|rep| &rep.requests), confidence);
+    let (bounds, policy) =
+        (Bounds::from(&evidence.slo), evidence.campaign.keys().statistics.single_token);
     let per_repetition = counts.attempted / (valid.len() as u64).max(1);
     CellAnalysis {
         rate_rps,
         valid: valid.len(),
         counts,
         good_fraction: counts.fraction(),
+        good_fraction_other_policy: other_policy(&valid),
+        classes: classes(&valid),
+        by_length: ByLength::of(&records, bounds, policy),
+        slo_sensitivity: sensitivity(&records, bounds, policy),
         interval_t: t_interval(&fractions, confidence),
         interval_wilson: wilson(counts, confidence),
         cv: cv(&fractions),
@@ -113,6 +130,26 @@ pub(super) fn analyze(
         within_run_iid,
         repetitions,
     }
+}
+
+/// Requests without a TPOT counted the other way; where a repetition has none, both ways are one.
+fn other_policy(valid: &[&RepetitionAnalysis]) -> Option<f64> {
+    if valid.iter().all(|rep| rep.without_tpot == 0) {
+        return None;
+    }
+    let other = valid.iter().fold(Counts::default(), |sum, rep| {
+        let good = rep.good_other_policy.unwrap_or(rep.counts.good);
+        sum.plus(Counts { good, ..rep.counts })
+    });
+    other.fraction()
+}
+
+fn classes(valid: &[&RepetitionAnalysis]) -> BTreeMap<String, u64> {
+    let mut sum = BTreeMap::new();
+    for (class, n) in valid.iter().flat_map(|rep| &rep.classes) {
+        *sum.entry(class.clone()).or_insert(0) += n;
+    }
+    sum
 }
 
 /// Validity first: the gates run before any statistic.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::cell::CellAnalysis;
 use crate::campaign::Campaign;
 use crate::stats::{
-    CertifiedKnee, LadderRate, LadderRung, certified_knee, knee_interpolated, knee_isotonic,
+    CertifiedKnee, LadderRate, LadderRung, certified_knee, knee_bootstrap, knee_interpolated,
+    knee_isotonic,
 };
 
 /// One-sided confidence of the certified knee.
@@ -94,6 +95,13 @@ pub(super) fn knee(campaign: &Campaign, cells: &[CellAnalysis]) -> Knee {
         isotonic: knee_isotonic(&ladder, target),
         interpolated_rps: knee_interpolated(&points, target),
     }
+}
+
+/// Shares of the joint resamples in which each rate is the knee.
+pub(super) fn resampled(campaign: &Campaign, cells: &[CellAnalysis]) -> Option<Vec<(f64, f64)>> {
+    let law = knee_bootstrap(&ladder(cells), campaign.keys().slo.target)?;
+    let share = |(rate, n): (f64, u64)| (rate, n as f64 / law.total as f64);
+    Some(law.rates.iter().copied().map(share).collect())
 }
 
 /// Valid repetitions of every rate that has one.

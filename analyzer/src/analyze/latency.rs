@@ -12,6 +12,10 @@ pub struct Latency {
     pub ttft_p50_ms: Option<f64>,
     /// 99th percentile of it.
     pub ttft_p99_ms: Option<f64>,
+    /// Median TTFT from the actual send.
+    pub ttft_from_sent_p50_ms: Option<f64>,
+    /// 99th percentile of it.
+    pub ttft_from_sent_p99_ms: Option<f64>,
     /// Median TPOT.
     pub tpot_p50_ms: Option<f64>,
     /// 99th percentile of it.
@@ -36,17 +40,21 @@ pub(super) fn latency<'a>(
     rows: impl Iterator<Item = &'a RequestRecord>,
     confidence: f64,
 ) -> (Latency, WithinRunIntervals) {
-    let (mut ttft, mut tpot) = (Vec::new(), Vec::new());
+    let (mut ttft, mut from_sent, mut tpot) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows.filter(|row| row.class.is_delivered()) {
         ttft.extend(row.ttft_ns.map(|ns| ns as f64 / 1e6));
+        from_sent.extend(row.ttft_from_sent_ns.map(|ns| ns as f64 / 1e6));
         tpot.extend(row.tpot_ns.map(|ns| ns as f64 / 1e6));
     }
     ttft.sort_by(f64::total_cmp);
+    from_sent.sort_by(f64::total_cmp);
     tpot.sort_by(f64::total_cmp);
     let interval = |values: &[f64], p| quantile_interval(values, p, confidence);
     let latency = Latency {
         ttft_p50_ms: quantile_type7(&ttft, 0.5),
         ttft_p99_ms: quantile_type7(&ttft, 0.99),
+        ttft_from_sent_p50_ms: quantile_type7(&from_sent, 0.5),
+        ttft_from_sent_p99_ms: quantile_type7(&from_sent, 0.99),
         tpot_p50_ms: quantile_type7(&tpot, 0.5),
         tpot_p99_ms: quantile_type7(&tpot, 0.99),
     };

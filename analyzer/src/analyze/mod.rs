@@ -2,21 +2,25 @@
 //!
 //! Pure: the same evidence gives the same bytes of `analysis.json`.
 
+mod breakdown;
 mod cell;
 mod equivalence;
 mod good;
 mod knee;
 mod latency;
 mod repetition;
+mod sensitivity;
 mod win;
 
+pub use breakdown::{Band, ByLength};
 pub use cell::CellAnalysis;
 pub use equivalence::EquivalenceTest;
 pub use good::{Bounds, Mask, good};
 pub use knee::{Knee, KneeOutcome, Rung};
 pub use latency::{Latency, WithinRunIntervals};
 pub use repetition::{RepetitionAnalysis, TokenShare};
-pub use win::{Comparison, Outcome};
+pub use sensitivity::SloPoint;
+pub use win::{Comparison, Outcome, PermutationP};
 
 use std::collections::BTreeMap;
 
@@ -74,6 +78,10 @@ pub struct ArmAnalysis {
     pub cells: Vec<CellAnalysis>,
     /// The highest tested rate that meets the target.
     pub knee: Knee,
+    /// In which share of all joint resamples of the repetitions each rate is the isotonic knee, as
+    /// `(rate_rps, share)`; what is missing to 1 lies below the lowest rate. Nothing unless every rate has the
+    /// same 2 to 12 valid repetitions.
+    pub knee_resampled: Option<Vec<(f64, f64)>>,
     /// Client against kernel over all repetitions of the arm.
     pub crosscheck: CrossCheck,
 }
@@ -131,6 +139,7 @@ fn arm_analysis(
         floor: arm.floor,
         accelerators: arm.accelerators,
         knee: knee::knee(campaign, &cells),
+        knee_resampled: knee::resampled(campaign, &cells),
         crosscheck: cell::arm_crosscheck(evidence, arm),
         cells,
     }

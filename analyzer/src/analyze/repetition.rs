@@ -9,9 +9,9 @@ use crate::campaign::SingleTokenPolicy;
 use crate::evidence::Repetition;
 use crate::join::CrossCheck;
 use crate::outcome::Class;
-use crate::records::RequestRecord;
+use crate::records::{FramingVerdict, RequestRecord};
 use crate::stats::Counts;
-use crate::verify::recount::{wall_incl_drain_ns, wall_ns};
+use crate::verify::recount::{pace, wall_incl_drain_ns, wall_ns};
 use crate::verify::{Effect, Finding};
 
 /// Prompt tokens and how many of them came from a prefix cache, over requests whose usage says both.
@@ -62,6 +62,12 @@ pub struct RepetitionAnalysis {
     pub counts: Counts,
     /// Good under the other policy, when requests without a TPOT exist.
     pub good_other_policy: Option<u64>,
+    /// Requests with a TTFT and a TPOT: what the latency arrays hold.
+    pub paired: u64,
+    /// Responses whose framing was Invalid; 0 in everything that is published.
+    pub invalid_framing: u64,
+    /// 99th percentile of dispatched - planned, ns.
+    pub client_lag_p99_ns: Option<i64>,
     /// Requests without a TPOT.
     pub without_tpot: u64,
     /// Prompt tokens and cached ones.
@@ -85,8 +91,7 @@ pub(super) fn reduce(
         SingleTokenPolicy::TtftOnly => mask.miss,
         SingleTokenPolicy::Miss => mask.ttft_only,
     };
-    let without_tpot =
-        rep.requests.iter().filter(|row| row.tpot_undefined.is_some()).count() as u64;
+    let without_tpot = count(rep, |row| row.tpot_undefined.is_some());
     RepetitionAnalysis {
         repetition: rep.place.repetition,
         valid: findings.iter().all(|finding| finding.effect < Effect::DiscardRepetition),
@@ -94,12 +99,19 @@ pub(super) fn reduce(
         classes: classes(rep),
         counts: mask.by(policy),
         good_other_policy: (without_tpot > 0).then_some(other.good),
+        paired: count(rep, |row| row.class.is_delivered() && row.tpot_ns.is_some()),
+        invalid_framing: count(rep, |row| row.framing == FramingVerdict::Invalid),
+        client_lag_p99_ns: pace(rep).lag_p99_ns,
         without_tpot,
         tokens: TokenShare::of(&rep.requests),
         wall_ns: wall_ns(rep),
         wall_incl_drain_ns: wall_incl_drain_ns(rep),
         crosscheck,
     }
+}
+
+fn count(rep: &Repetition, is: impl Fn(&RequestRecord) -> bool) -> u64 {
+    rep.requests.iter().filter(|row| is(row)).count() as u64
 }
 
 /// Counts every row of the schedule once; one without a record is `lost`.

@@ -219,3 +219,107 @@ fn latency_has_an_interval_that_says_how_it_was_made() {
     let median = cell.latency.ttft_p50_ms.unwrap();
     assert!(low <= median && median <= high, "{low} {median} {high}");
 }
+
+#[test]
+fn every_comparison_has_an_exact_p_and_counts_in_the_adjustment() {
+    let comparisons = analyze(&evidence()).comparisons;
+    let exact: Vec<_> = comparisons.iter().map(|it| it.permutation.unwrap()).collect();
+    // At 10 rps the arms are alike; at 20 every repetition of one lies above every one of the other.
+    assert_eq!((exact[0].p, exact[0].holm_p), (1.0, 1.0));
+    assert!((exact[1].p - 2.0 / 252.0).abs() < 1e-15, "{exact:?}");
+    assert!((exact[1].holm_p - 4.0 / 252.0).abs() < 1e-15, "{exact:?}");
+    assert!((exact[1].attainable - 2.0 / 252.0).abs() < 1e-15, "{exact:?}");
+}
+
+#[test]
+fn the_good_fraction_moves_with_the_bounds_and_never_down() {
+    let analysis = analyze(&evidence());
+    let cell = &analysis.arms[0].cells[1];
+    let at = |ttft: f64, tpot: f64| {
+        let is = |point: &&SloPoint| (point.ttft_multiple, point.tpot_multiple) == (ttft, tpot);
+        cell.slo_sensitivity.iter().find(is).unwrap().good_fraction
+    };
+    assert_eq!(cell.slo_sensitivity.len(), 25);
+    assert_eq!(Some(at(1.0, 1.0)), cell.good_fraction);
+    // Misses have a TTFT of 301 ms of 300 and every TPOT is half of its bound.
+    assert_eq!((at(1.25, 1.0), at(0.5, 0.5)), (1.0, at(1.0, 1.0)));
+    let mut tight = evidence();
+    tight.repetitions.iter_mut().flat_map(|rep| &mut rep.requests).for_each(|row| {
+        row.tpot_ns = Some(10_000_001);
+    });
+    assert_eq!(analyze(&tight).arms[0].cells[1].slo_sensitivity.len(), 0, "nothing is valid");
+}
+
+#[test]
+fn a_cell_is_broken_down_by_class_and_length() {
+    let mut evidence = evidence();
+    for rep in &mut evidence.repetitions {
+        for (plan, row) in rep.schedule.iter_mut().zip(&mut rep.requests).take(10) {
+            plan.input_tokens = Some(1_024);
+            *row = failed(row, Class::Reset);
+        }
+        rep.observed[0].rows =
+            rep.requests.iter().flat_map(|row| testkit::legs(row, "127.0.0.1:3")).collect();
+        testkit::sum_up(rep);
+    }
+    let mut registered = BTreeMap::new();
+    for rep in &evidence.repetitions {
+        let key = format!("r{}/rep{}", rep.place.rate_rps, rep.place.repetition);
+        registered.insert(key, rep.run.schedule_sha256.clone());
+    }
+    evidence.manifest.schedules = registered;
+    let cell = &analyze(&evidence).arms[0].cells[0];
+    assert_eq!(cell.classes, [("ok".to_owned(), 450), ("reset".to_owned(), 50)].into());
+    let band = |from, below, good, attempted| Band {
+        from_tokens: from,
+        below_tokens: Some(below),
+        counts: Counts { good, attempted },
+    };
+    // 478 good without the first ten of each of five repetitions.
+    assert_eq!(cell.by_length.input, [band(0, 1_024, 428, 450), band(1_024, 4_096, 0, 50)]);
+    assert_eq!(cell.by_length.output, [band(0, 16, 428, 500)]);
+    let rep = &cell.repetitions[0];
+    assert_eq!((rep.paired, rep.invalid_framing, rep.client_lag_p99_ns), (90, 0, Some(10_000)));
+    let latency = cell.latency;
+    assert_eq!(latency.ttft_from_sent_p50_ms.unwrap(), latency.ttft_p50_ms.unwrap() - 1.0);
+}
+
+#[test]
+fn both_policies_are_told_where_a_request_has_no_tpot() {
+    let mut evidence = evidence();
+    assert_eq!(analyze(&evidence).arms[0].cells[0].good_fraction_other_policy, None);
+    let row = &mut evidence.repetitions[0].requests[0];
+    row.completion_tokens = Some(1);
+    (row.class, row.tpot_ns) = (Class::SingleToken, None);
+    row.tpot_undefined = Some(crate::records::TpotUndefined::SingleToken);
+    let rows: Vec<_> = evidence.repetitions[0].requests.clone();
+    evidence.repetitions[0].observed[0].rows =
+        rows.iter().flat_map(|row| testkit::legs(row, "127.0.0.1:3")).collect();
+    let cell = &analyze(&evidence).arms[0].cells[0];
+    assert_eq!(cell.good_fraction, Some(478.0 / 500.0));
+    assert_eq!(cell.good_fraction_other_policy, Some(477.0 / 500.0));
+}
+
+#[test]
+fn the_resampled_knee_shares_out_every_resample() {
+    let shares = analyze(&evidence()).arms[0].knee_resampled.clone().unwrap();
+    assert_eq!(shares, [(10.0, 1.0), (20.0, 0.0)]);
+    let near = analyze(&with_good(|_, rate, number| match rate > 15.0 {
+        true => [80, 100, 100, 85, 95][number as usize - 1],
+        false => 97 + u64::from(number % 2),
+    }));
+    let shares = near.arms[0].knee_resampled.clone().unwrap();
+    assert!(shares.iter().all(|(_, share)| *share > 0.1), "{shares:?}");
+    assert!((shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bytes() {
+    let evidence = evidence();
+    let alone = to_json(&analyze(&evidence)).unwrap();
+    std::thread::scope(|scope| {
+        let of_thread = || scope.spawn(|| to_json(&analyze(&evidence)).unwrap());
+        let threads: Vec<_> = (0..4).map(|_| of_thread()).collect();
+        threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), alone));
+    });
+}

@@ -6,7 +6,9 @@ use super::ArmAnalysis;
 use super::cell::CellAnalysis;
 use super::equivalence::{EquivalenceTest, equivalence};
 use crate::campaign::{Campaign, Comparison as Method};
-use crate::stats::{Difference, Interval, newcombe, paired, welch};
+use crate::stats::{
+    Difference, Interval, holm, newcombe, paired, permutation_test, sign_flip_test, welch,
+};
 
 /// What the difference says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +22,18 @@ pub enum Outcome {
     Inconclusive,
     /// Too few valid repetitions for an interval.
     NotComparable,
+}
+
+/// Exact p of a difference over relabellings of the repetitions (sign flips when paired): a check that assumes
+/// only that repetitions could be exchanged. The outcome is read from the interval, not from it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PermutationP {
+    /// Two-sided.
+    pub p: f64,
+    /// The same, adjusted (Holm) for every comparison of the campaign.
+    pub holm_p: f64,
+    /// Smallest p that so many repetitions can give.
+    pub attainable: f64,
 }
 
 /// One comparison.
@@ -41,6 +55,8 @@ pub struct Comparison {
     pub read_from: String,
     /// What it says.
     pub outcome: Outcome,
+    /// A check without assumptions; nothing when an arm has no valid repetition.
+    pub permutation: Option<PermutationP>,
     /// Equivalence within the registered margin; nothing when none is registered. A difference can be a win and
     /// equivalent: real, and too small to matter.
     pub equivalence: Option<EquivalenceTest>,
@@ -52,12 +68,31 @@ pub(super) fn all(
     arms: &[ArmAnalysis],
 ) -> Vec<Comparison> {
     let others = arms.iter().filter(|arm| !arm.floor);
-    others
-        .flat_map(|arm| {
-            let cells = arm.cells.iter().zip(&floor.cells);
-            cells.map(move |(cell, base)| one(campaign, (arm, cell), (floor, base)))
-        })
-        .collect()
+    let all = others.flat_map(|arm| {
+        let cells = arm.cells.iter().zip(&floor.cells);
+        cells.map(move |(cell, base)| one(campaign, (arm, cell), (floor, base)))
+    });
+    adjusted(all.collect())
+}
+
+/// Every comparison counts as tried.
+fn adjusted(mut comparisons: Vec<Comparison>) -> Vec<Comparison> {
+    let raw: Vec<f64> =
+        comparisons.iter().filter_map(|it| it.permutation).map(|exact| exact.p).collect();
+    let tested = comparisons.iter_mut().filter_map(|it| it.permutation.as_mut());
+    tested.zip(holm(&raw)).for_each(|(exact, p)| exact.holm_p = p);
+    comparisons
+}
+
+fn permutation(method: Method, base: &CellAnalysis, cell: &CellAnalysis) -> Option<PermutationP> {
+    let exact = match method {
+        Method::Welch => permutation_test(&base.valid_fractions(), &cell.valid_fractions()),
+        Method::Paired => {
+            let (a, b) = pairs(base, cell);
+            sign_flip_test(&a.iter().zip(&b).map(|(a, b)| b - a).collect::<Vec<_>>())
+        }
+    }?;
+    Some(PermutationP { p: exact.p, holm_p: exact.p, attainable: exact.attainable })
 }
 
 fn one(
@@ -93,6 +128,7 @@ fn one(
         read_from: if degenerate { "pooled" } else { "repetitions" }.to_owned(),
         difference,
         pooled_interval,
+        permutation: permutation(statistics.comparison, base, cell),
         equivalence: equivalence(statistics, base, cell),
     }
 }

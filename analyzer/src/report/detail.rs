@@ -1,7 +1,7 @@
 //! What stands behind the headline figures: the certified knee, latency with intervals, equivalence.
 
 use super::figures::{ends, fixed, percent};
-use crate::analyze::{AnalysisFile, ArmAnalysis, CellAnalysis, Comparison};
+use crate::analyze::{AnalysisFile, ArmAnalysis, CellAnalysis, Comparison, SloPoint};
 use crate::stats::{DispersionWord, LadderRate, QuantileInterval};
 
 /// One line per arm, and one for each cell whose repetitions scatter otherwise than requests would.
@@ -13,10 +13,26 @@ pub(super) fn knees(analysis: &AnalysisFile) -> Vec<String> {
                 arm.cells.iter().find(|cell| cell.rate_rps.total_cmp(&rung.rate_rps).is_eq())?;
             latency(&arm.name, cell)
         }));
+        lines.extend(arm.knee.tested.rung().and_then(|rung| sensitivity(arm, rung.rate_rps)));
         lines.extend(arm.cells.iter().filter_map(|cell| dispersion(&arm.name, cell)));
         lines
     };
     analysis.arms.iter().flat_map(of_arm).collect()
+}
+
+/// The good-fraction at the knee when both bounds move together.
+fn sensitivity(arm: &ArmAnalysis, rate_rps: f64) -> Option<String> {
+    let cell = arm.cells.iter().find(|cell| cell.rate_rps.total_cmp(&rate_rps).is_eq())?;
+    let both = |point: &&SloPoint| point.ttft_multiple.total_cmp(&point.tpot_multiple).is_eq();
+    let points = cell.slo_sensitivity.iter().filter(both);
+    let words: Vec<String> = points
+        .map(|point| format!("{} x: {}", point.ttft_multiple, fixed(point.good_fraction, 4)))
+        .collect();
+    Some(format!(
+        "good-fraction {} at {rate_rps} rps if both SLOs were {} (exploratory)",
+        arm.name,
+        words.join(", ")
+    ))
 }
 
 fn certified(arm: &ArmAnalysis) -> String {

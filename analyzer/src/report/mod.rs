@@ -142,6 +142,14 @@ fn knees(analysis: &AnalysisFile) -> Vec<String> {
     analysis.arms.iter().map(line).collect()
 }
 
+fn permutation(comparison: &crate::analyze::Comparison) -> String {
+    let comparable = comparison.outcome != Outcome::NotComparable;
+    comparison.permutation.filter(|_| comparable).map_or_else(String::new, |exact| {
+        let (p, holm) = (fixed(exact.p, 4), fixed(exact.holm_p, 4));
+        format!(" (permutation p {p}, {holm} over all comparisons)")
+    })
+}
+
 fn comparisons(analysis: &AnalysisFile) -> Vec<String> {
     let line = |comparison: &crate::analyze::Comparison| {
         let difference = comparison.difference.as_ref();
@@ -159,8 +167,11 @@ fn comparisons(analysis: &AnalysisFile) -> Vec<String> {
             Outcome::NotComparable => "not comparable yet",
         };
         format!(
-            "{} - {} at {} rps: {estimate} {interval}: {word}",
-            comparison.arm, comparison.floor, comparison.rate_rps
+            "{} - {} at {} rps: {estimate} {interval}: {word}{}",
+            comparison.arm,
+            comparison.floor,
+            comparison.rate_rps,
+            permutation(comparison)
         )
     };
     analysis.comparisons.iter().map(line).collect()

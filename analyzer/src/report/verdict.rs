@@ -38,6 +38,18 @@ pub(super) fn lines(verdict: &VerdictFile) -> String {
     if verdict.wins.is_empty() {
         let _ = writeln!(text, "win: none claimed");
     }
+    for claim in &verdict.equivalences {
+        let _ = writeln!(
+            text,
+            "equivalent: {} and {} at {} rps within +/-{}: {:+.4} {}",
+            claim.arm,
+            claim.floor,
+            claim.rate_rps,
+            claim.delta,
+            claim.difference,
+            ends(&claim.interval, 4)
+        );
+    }
     text.push_str(&reasons(&verdict.findings));
     if let Some(add) = &verdict.add_replicates {
         let _ = writeln!(

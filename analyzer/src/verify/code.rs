@@ -137,6 +137,12 @@ codes! {
         "Requests without a TPOT exist; both policies' figures are in analysis.json.", "Nothing to do.";
     NonMonotone, "NON_MONOTONE", Info,
         "A rate fails the target below one that meets it.", "Read the conservative knee too; add repetitions around it.";
+    SloNotFromBaseline, "SLO_NOT_FROM_BASELINE", Info,
+        "The SLO is fixed by the campaign, not a multiple of the scored path's own unloaded baseline.", "Quote its origin with the result, or register multiple_of_baseline.";
+    TopologyDiffers, "TOPOLOGY_DIFFERS", Footnote,
+        "Some arms split prefill from decode and others do not: their difference mixes topology with routing.", "Serve every arm through the same topology, or name the difference in the claim.";
+    LoadDependent, "LOAD_DEPENDENT", Info,
+        "An arm wins at one rate and not at another.", "Quote the rate with the win.";
     PreregChanged, "PREREG_CHANGED", Discard,
         "campaign.toml or trace.jsonl is not what the manifest hashed before the first send, or slo.json is not what they and the baseline give.", "Restore the file, or run the changed campaign anew.";
     MissingPhase, "MISSING_PHASE", Discard,

@@ -2,6 +2,7 @@
 //!
 //! Validity comes first: [`gates`] is applied to every repetition before any statistic is computed.
 
+mod caveats;
 mod code;
 pub(crate) mod copies;
 mod decision;
@@ -19,7 +20,7 @@ pub use decision::{DecisionProof, Proof};
 pub use delivery::{DeliveryProof, KernelState};
 pub use recomputation::{CrosscheckProgram, Recomputation, SecondComputation};
 pub use replicates::Replicates;
-pub use verdict::{ImportedVerdict, Verdict, VerdictFile, WinClaim, verify};
+pub use verdict::{EquivalenceClaim, ImportedVerdict, Verdict, VerdictFile, WinClaim, verify};
 
 #[cfg(test)]
 mod tests;

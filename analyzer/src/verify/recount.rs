@@ -11,7 +11,7 @@ use crate::schedule::length_ns;
 const RATE_TOLERANCE: f64 = 1e-9;
 
 /// Dispatch figures of the records, over the schedule's length at the cell's rate.
-pub(super) fn pace(rep: &Repetition) -> PaceFigures {
+pub(crate) fn pace(rep: &Repetition) -> PaceFigures {
     let mut pace = Pace::default();
     rep.requests.iter().for_each(|row| pace.add(row.planned_ns, row.dispatched_ns));
     pace.figures(rep.schedule.len(), wall_ns(rep))

@@ -294,8 +294,39 @@ fn a_receipt_that_the_kernel_contradicts_discards_what_is_claimed_of_its_cell() 
         "request 0: prefill 127.0.0.1:9 and decode 127.0.0.1:3",
     );
     assert_eq!((verdict.verdict, verdict.wins.len()), (Verdict::Discarded, 0));
+    assert_finding(&verdict, Code::TopologyDiffers, "disaggregated: aware; aggregated: floor");
     let delivery = verdict.delivery.iter().find(|proof| !proof.receipts.is_empty()).unwrap();
     assert_eq!((delivery.proof, delivery.receipts["disagree"]), (Proof::Failed, 1));
+}
+
+#[test]
+fn caveats_of_a_good_run_are_told_and_do_not_block() {
+    let verdict = judge(&evidence());
+    assert_finding(&verdict, Code::SloNotFromBaseline, "its stated origin: synthetic");
+    assert_finding(&verdict, Code::LoadDependent, "a win at 20 rps, none at 10 rps");
+    assert!(verdict.findings.iter().all(|it| it.code != Code::TopologyDiffers));
+    assert_eq!(verdict.verdict, Verdict::Publishable);
+    let own = judge(&derived());
+    assert!(own.findings.iter().all(|it| it.code != Code::SloNotFromBaseline));
+}
+
+#[test]
+fn equivalences_within_a_registered_margin_are_claimed_unless_all_is_discarded() {
+    let mut evidence = evidence();
+    let text = format!("{}[statistics]\ndelta = 0.05\n", testkit::CAMPAIGN);
+    evidence.campaign = testkit::campaign(&text);
+    evidence.manifest.campaign_sha256 = crate::records::sha256_hex(text.as_bytes());
+    let verdict = judge(&evidence);
+    let [claim] = verdict.equivalences.as_slice() else { panic!("{:?}", verdict.equivalences) };
+    assert_eq!((claim.arm.as_str(), claim.floor.as_str()), ("aware", "floor"));
+    assert_eq!((claim.rate_rps, claim.delta, claim.alpha), (10.0, 0.05, 0.05));
+    let (low, high) = claim.interval.ends().unwrap();
+    assert!(-0.05 < low && high < 0.05 && verdict.wins.len() == 1);
+    assert!(verdict.claim_cells.contains("aware r10"));
+    assert_eq!(judge(&self::evidence()).equivalences, []);
+    evidence.slo.ttft_ns += 1;
+    let discarded = judge(&evidence);
+    assert_eq!((discarded.verdict, discarded.equivalences.len()), (Verdict::Discarded, 0));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::caveats::caveats;
 use super::code::{Code, Effect, Finding};
 use super::decision::{DecisionProof, Proof};
 use super::delivery::{DeliveryProof, KernelState};
@@ -82,6 +83,25 @@ pub struct ImportedVerdict {
     pub lacks: Vec<String>,
 }
 
+/// An equivalence within the registered margin that the evidence supports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EquivalenceClaim {
+    /// The arm.
+    pub arm: String,
+    /// The floor arm.
+    pub floor: String,
+    /// Offered rate, requests per second.
+    pub rate_rps: f64,
+    /// Difference in good-fraction, and the margin that was registered.
+    pub difference: f64,
+    /// Largest difference that counts as none.
+    pub delta: f64,
+    /// Level of each one-sided test.
+    pub alpha: f64,
+    /// The 1 - 2 alpha interval, which lies inside the margin.
+    pub interval: Interval,
+}
+
 /// `verdict.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerdictFile {
@@ -100,6 +120,9 @@ pub struct VerdictFile {
     pub kernel: KernelState,
     /// Wins; none unless the verdict allows publication or asks for repetitions only.
     pub wins: Vec<WinClaim>,
+    /// Equivalences with the floor; none unless the verdict allows wins.
+    #[serde(default)]
+    pub equivalences: Vec<EquivalenceClaim>,
     /// Cells that a claim uses, as `arm r<rate>`.
     pub claim_cells: BTreeSet<String>,
     /// Per arm: the gateway's counters.
@@ -128,6 +151,7 @@ impl VerdictFile {
             imported,
             verdict,
             wins: if discarded { Vec::new() } else { self.wins },
+            equivalences: if discarded { Vec::new() } else { self.equivalences },
             add_replicates: self.add_replicates.filter(|_| !discarded),
             findings,
             ..self
@@ -149,6 +173,7 @@ pub fn verify(evidence: &Evidence, analysis: &AnalysisFile, run_dir: &str) -> Ve
     let decision = decisions(evidence);
     let claims = claim_cells(evidence, analysis, &decision);
     let mut findings = preconditions(evidence, kernel);
+    findings.extend(caveats(analysis));
     findings.extend(proofs(&decision, &delivery, kernel));
     findings.extend(cells(evidence, analysis, &claims));
     findings.extend(repetitions(analysis, &claims));
@@ -168,6 +193,7 @@ pub fn verify(evidence: &Evidence, analysis: &AnalysisFile, run_dir: &str) -> Ve
         calibration: "declared".to_owned(),
         kernel,
         wins: wins(analysis, &decision, verdict),
+        equivalences: equivalences(analysis, &decision, verdict),
         claim_cells: claims,
         add_replicates: (verdict == Verdict::AddReplicates)
             .then(|| Replicates::of(evidence, analysis, &findings, run_dir))
@@ -338,6 +364,31 @@ fn repetitions(analysis: &AnalysisFile, claims: &BTreeSet<String>) -> Vec<Findin
         }
     }
     found
+}
+
+fn equivalences(
+    analysis: &AnalysisFile,
+    decision: &[DecisionProof],
+    verdict: Verdict,
+) -> Vec<EquivalenceClaim> {
+    if verdict == Verdict::Discarded {
+        return Vec::new();
+    }
+    let proved = analysis.comparisons.iter().filter(|it| !failed(decision, &it.arm));
+    proved
+        .filter_map(|comparison| {
+            let tost = &comparison.equivalence.as_ref().filter(|test| test.holds())?.tost;
+            Some(EquivalenceClaim {
+                arm: comparison.arm.clone(),
+                floor: comparison.floor.clone(),
+                rate_rps: comparison.rate_rps,
+                difference: tost.estimate?,
+                delta: tost.margin.delta,
+                alpha: tost.margin.alpha,
+                interval: tost.interval.clone(),
+            })
+        })
+        .collect()
 }
 
 fn wins(analysis: &AnalysisFile, decision: &[DecisionProof], verdict: Verdict) -> Vec<WinClaim> {

@@ -128,6 +128,31 @@ fn the_unit_says_what_the_agent_does() {
 }
 
 #[test]
+fn systemd_finds_nothing_wrong_with_the_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    // The program that it starts must exist.
+    let unit = UNIT.replace("/usr/local/bin/goodput-agent", "/bin/true");
+    let verify = |text: &str| {
+        let path = folder.path().join("goodput-agent.service");
+        std::fs::write(&path, text).unwrap();
+        Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&path).output()
+    };
+    let verified = match verify(&unit) {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("SKIPPED systemd-analyze verify: {error}; apt-get install systemd");
+            let required = std::env::var("GOODPUT_REQUIRE_KERNEL").is_ok_and(|it| it == "1");
+            assert!(!required, "GOODPUT_REQUIRE_KERNEL=1 and systemd-analyze is missing");
+            return;
+        }
+    };
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && said.is_empty(), "{said}");
+    let wrong = verify(&unit.replace("WatchdogSec=30", "WatchdogSecs=30")).unwrap();
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("WatchdogSecs"));
+}
+
+#[test]
 fn the_example_configuration_is_complete() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/agent.toml");
     let settings = agent::config::Settings::read(std::path::Path::new(path)).unwrap();

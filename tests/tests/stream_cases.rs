@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use anyhow::Context as _;
 use e2e::agent::{Agent, Watch, Window, ttft_ns};
 use e2e::fleet::Fleet;
 use e2e::jsonl::{number, text};
@@ -51,8 +52,11 @@ fn the_client_judges_every_case_right() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Every way of looking at packets, each by an agent of its own beside the other.
+const SOURCES: [&str; 2] = ["tcx", "socket-filter"];
+
 #[test]
-fn the_agent_judges_every_case_as_the_client_does() -> anyhow::Result<()> {
+fn the_agent_judges_every_case_as_the_client_does_by_every_source() -> anyhow::Result<()> {
     require_kernel!();
     let fleet = Fleet::start(FLEET)?;
     let watch = Watch {
@@ -61,12 +65,16 @@ fn the_agent_judges_every_case_as_the_client_does() -> anyhow::Result<()> {
         vips: vec![fleet.vip("vip")?],
         backends: vec![fleet.backend("b0")?],
     };
-    let agent = Agent::start(&watch)?;
+    let start = |source: &str| Agent::start_file(&format!("source = {source:?}\n{}", watch.toml()));
+    let [tcx, filter] = [start(SOURCES[0])?, start(SOURCES[1])?];
     let mut wrong = Vec::new();
     for (route, to) in [("direct", fleet.backend("b0")?), ("gateway", fleet.vip("vip")?)] {
-        let (all, window) = agent.api().window(route, || serve_all(to))?;
+        let ((all, by_filter), by_tcx) =
+            tcx.api().window(route, || filter.api().window(route, || serve_all(to)))?;
+        by_filter.ensure_complete().context(route)?;
         for served in all {
-            let faults = served.agent_faults(route == "gateway", &window);
+            let mut faults = served.agent_faults(route == "gateway", &by_tcx);
+            faults.extend(served.source_faults(route == "gateway", &by_tcx, &by_filter));
             wrong.extend(
                 faults.iter().map(|fault| format!("{route} {}: {fault}", served.case.name)),
             );
@@ -155,6 +163,26 @@ impl Served {
             (None, Some(_)) if !delivered => {}
             (expected, got) => faults.push(format!("TPOT is {got:?} us, not {expected:?}")),
         }
+    }
+
+    /// The fallback says what TCX says of the same request; its stamps are taken on the same way.
+    fn source_faults(&self, through_gateway: bool, tcx: &Window, filter: &Window) -> Vec<String> {
+        let leg = if through_gateway { "client" } else { "backend" };
+        let id = text(&self.request, "trace_id");
+        let (Some(tcx), Some(filter)) = (tcx.leg(id, leg), filter.leg(id, leg)) else {
+            return vec![format!("one source saw nothing of it on the {leg} leg")];
+        };
+        let mut faults = Vec::new();
+        for key in ["outcome", "framing", "framing_rule", "status", "token_events"] {
+            differ(&mut faults, key, &filter[key].to_string(), &tcx[key].to_string());
+        }
+        let ms = |row| ttft_ns(row).map(|ns| ns / NS_PER_MS);
+        match (ms(tcx), ms(filter)) {
+            (None, None) => {}
+            (Some(one), Some(other)) if (one - other).abs() <= LATE_MS => {}
+            (one, other) => faults.push(format!("TTFT by TCX {one:?} ms, by filter {other:?} ms")),
+        }
+        faults
     }
 
     fn agent_faults(&self, through_gateway: bool, window: &Window) -> Vec<String> {

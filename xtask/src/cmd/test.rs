@@ -8,8 +8,13 @@ use anyhow::Context;
 use crate::process::{cargo, check, display};
 
 /// Packages of Debian that the tests use: command, package.
-const PACKAGES: [(&str, &str); 4] =
-    [("ip", "iproute2"), ("tcpdump", "tcpdump"), ("tmux", "tmux"), ("tshark", "tshark")];
+const PACKAGES: [(&str, &str); 5] = [
+    ("ip", "iproute2"),
+    ("systemd-analyze", "systemd"),
+    ("tcpdump", "tcpdump"),
+    ("tmux", "tmux"),
+    ("tshark", "tshark"),
+];
 
 /// Seed of the property tests in this gate: the same source gives the same result everywhere.
 ///

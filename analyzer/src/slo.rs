@@ -2,9 +2,9 @@
 //!
 //! Pure: the run derives it once before the first cell, and verification derives it again from the records.
 
-use crate::campaign::{BaselineMultiple, Campaign, FixedSlo};
+use crate::campaign::{BaselineMultiple, Campaign, DerivedKeys, FixedSlo};
 use crate::records::{RequestRecord, Versioned as _};
-use crate::rundir::{SloFile, SloOrigin};
+use crate::rundir::{DerivedOrigin, ReadDerivedSlo, SloFile, SloOrigin};
 use crate::stats::quantile_type1;
 
 /// A computed deadline leaves this much above the slowest good request.
@@ -19,6 +19,11 @@ pub enum SloError {
     /// The baseline gives none.
     #[error("{0}")]
     Baseline(String),
+    /// What `goodput slo derive` wrote does not bear the bounds out.
+    #[error(
+        "SLO_WITHOUT_ORIGIN: {0}; derive it again with `goodput slo derive` on the path that is scored"
+    )]
+    Origin(String),
     /// The deadline is shorter than a good request may take.
     #[error("deadline_ms is {given_ms:.0}, but a good request may take {least_ms:.0}")]
     Deadline {
@@ -37,21 +42,81 @@ pub fn derive(
     campaign: &Campaign,
     largest_output: u64,
     baseline: Option<&[RequestRecord]>,
+    derived: Option<&ReadDerivedSlo>,
 ) -> Result<SloFile, SloError> {
     let keys = &campaign.keys().slo;
-    match (&keys.multiple_of_baseline, &keys.fixed) {
-        (Some(multiple), _) => {
+    match (&keys.multiple_of_baseline, &keys.derived, &keys.fixed) {
+        (Some(multiple), ..) => {
             let records = baseline.ok_or(SloError::NoBaseline)?;
             multiple_of(campaign, largest_output, multiple, records)
         }
-        (None, Some(fixed)) => given(campaign, largest_output, fixed),
-        (None, None) => {
-            Err(SloError::Baseline("the campaign names no origin of the SLO".to_owned()))
+        (None, Some(key), _) => {
+            let records = baseline.ok_or(SloError::NoBaseline)?;
+            let missing = || SloError::Origin(format!("{} is absent", key.file.display()));
+            let derived = derived.ok_or_else(missing)?;
+            from_derived(campaign, largest_output, key, derived, records)
+        }
+        (None, None, Some(fixed)) => given(campaign, largest_output, fixed),
+        (None, None, None) => {
+            Err(SloError::Origin("the campaign names no origin of the SLO".to_owned()))
         }
     }
 }
 
-fn multiple_of(
+/// The bounds that the registered file names, once its records give them again.
+fn from_derived(
+    campaign: &Campaign,
+    largest_output: u64,
+    key: &DerivedKeys,
+    derived: &ReadDerivedSlo,
+    records: &[RequestRecord],
+) -> Result<SloFile, SloError> {
+    let (slo, origin) = (&derived.slo, &derived.slo.origin);
+    let (file, keys) = (key.file.display(), campaign.keys());
+    let same = |what: &str, here: &str, registered: &str| match here == registered {
+        true => Ok(()),
+        false => Err(SloError::Origin(format!("{file}: {what} {here}, expected {registered}"))),
+    };
+    same("hashes to", &derived.sha256, &key.sha256)?;
+    same("its records hash to", &derived.records_sha256, &origin.records_sha256)?;
+    same("measured through", &origin.vip, &campaign.floor().vip)?;
+    same("measured arm", &origin.arm, &campaign.floor().name)?;
+    same("measured model", &origin.model, &keys.request.model)?;
+    same("measured api", &format!("{:?}", origin.api), &format!("{:?}", keys.request.api))?;
+    let again = multiple_of(campaign, largest_output, &multiple(origin), records)?;
+    match (again.ttft_ns, again.tpot_ns) == (slo.ttft_ns, slo.tpot_ns) {
+        true => Ok(again),
+        false => Err(SloError::Origin(format!(
+            "{file}: TTFT {} ns and TPOT {} ns, its records give {} ns and {} ns",
+            slo.ttft_ns, slo.tpot_ns, again.ttft_ns, again.tpot_ns
+        ))),
+    }
+}
+
+fn multiple(origin: &DerivedOrigin) -> BaselineMultiple {
+    BaselineMultiple {
+        ttft_multiple: origin.ttft_multiple,
+        tpot_multiple: origin.tpot_multiple,
+        requests: origin.requests,
+    }
+}
+
+/// Share of unloaded requests that are not good by `slo`; nothing without requests.
+#[must_use]
+pub fn unloaded_misses(slo: &SloFile, records: &[RequestRecord]) -> Option<f64> {
+    let over = |record: &&RequestRecord| {
+        let ttft = record.ttft_ns.and_then(|ns| u64::try_from(ns).ok());
+        ttft.is_none_or(|ns| ns > slo.ttft_ns) || record.tpot_ns.is_some_and(|ns| ns > slo.tpot_ns)
+    };
+    let misses = records.iter().filter(over).count();
+    (!records.is_empty()).then(|| misses as f64 / records.len() as f64)
+}
+
+/// The SLO as a multiple of these records.
+///
+/// # Errors
+/// [`SloError`] when they are not all delivered, or already miss it unloaded.
+pub fn multiple_of(
     campaign: &Campaign,
     largest_output: u64,
     multiple: &BaselineMultiple,

@@ -347,6 +347,7 @@ pub(crate) fn with_good(good: impl Fn(&str, f64, u32) -> u64) -> Evidence {
         probes: BTreeMap::from(probes),
         slo_recorded: true,
         baseline: None,
+        derived: None,
         readiness: Some(readiness()),
         import: None,
         repetitions,

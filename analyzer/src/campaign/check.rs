@@ -53,6 +53,7 @@ const MAX_BYTES_PER_TOKEN: u64 = 1_024;
 const MAX_SECONDS: f64 = 86_400.0;
 /// Every one of them is hashed into the manifest before the first send.
 const MAX_REPETITIONS: u32 = 1_000;
+const SHA256_DIGITS: usize = 64;
 /// Above it the schedule's own resolution is the limit.
 const MAX_RATE_RPS: f64 = 1e6;
 
@@ -102,8 +103,16 @@ fn slo(keys: &CampaignKeys) -> Check {
     if let Some(deadline) = slo.deadline_ms {
         positive("slo", "deadline_ms", deadline)?;
     }
-    match (&slo.multiple_of_baseline, &slo.fixed) {
-        (Some(multiple), None) => {
+    match (&slo.multiple_of_baseline, &slo.derived, &slo.fixed) {
+        (None, Some(derived), None) => {
+            let hex = derived.sha256.chars().all(|c| c.is_ascii_hexdigit());
+            if hex && derived.sha256.len() == SHA256_DIGITS {
+                return Ok(());
+            }
+            let mend = "copy the line that `goodput slo derive` printed";
+            fault(("slo", 0), "derived", "sha256 is not 64 hexadecimal digits", mend)
+        }
+        (Some(multiple), None, None) => {
             positive("slo", "multiple_of_baseline", multiple.ttft_multiple)?;
             positive("slo", "multiple_of_baseline", multiple.tpot_multiple)?;
             if multiple.requests < 100 {
@@ -118,12 +127,13 @@ fn slo(keys: &CampaignKeys) -> Check {
             }
             Ok(())
         }
-        (None, Some(fixed)) => {
+        (None, None, Some(fixed)) => {
             positive("slo", "fixed", fixed.ttft_ms)?;
             positive("slo", "fixed", fixed.tpot_ms)?;
             if fixed.origin.trim().is_empty() {
-                let mend = "say where the two numbers come from";
-                return fault(("slo", 0), "fixed", "an SLO without an origin", mend);
+                let mend = "say where the two numbers come from, or measure them with `goodput slo derive`";
+                let problem = "SLO_WITHOUT_ORIGIN: an SLO without an origin";
+                return fault(("slo", 0), "fixed", problem, mend);
             }
             Ok(())
         }
@@ -131,7 +141,7 @@ fn slo(keys: &CampaignKeys) -> Check {
             ("slo", 0),
             "multiple_of_baseline",
             "exactly one origin of the SLO is needed",
-            "write either multiple_of_baseline = { ttft_multiple, tpot_multiple } or fixed = { ttft_ms, tpot_ms, origin }",
+            "write one of multiple_of_baseline = { ttft_multiple, tpot_multiple }, derived = { file, sha256 } and fixed = { ttft_ms, tpot_ms, origin }",
         ),
     }
 }

@@ -124,7 +124,7 @@ pub struct ReplayKeys {
     pub connections: Connections,
 }
 
-/// `[slo]`; exactly one of `multiple_of_baseline` and `fixed`.
+/// `[slo]`; exactly one of `multiple_of_baseline`, `derived` and `fixed`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SloKeys {
@@ -138,6 +138,8 @@ pub struct SloKeys {
     pub stall_s: f64,
     /// Derived from the floor arm.
     pub multiple_of_baseline: Option<BaselineMultiple>,
+    /// Derived before, by `goodput slo derive`.
+    pub derived: Option<DerivedKeys>,
     /// Given.
     pub fixed: Option<FixedSlo>,
 }
@@ -155,6 +157,16 @@ pub struct BaselineMultiple {
     pub requests: u64,
 }
 
+/// `slo.derived`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DerivedKeys {
+    /// What `goodput slo derive` wrote, relative to the campaign.
+    pub file: PathBuf,
+    /// SHA-256 of it, so that the campaign's own hash registers the bounds.
+    pub sha256: String,
+}
+
 /// `slo.fixed`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -163,7 +175,8 @@ pub struct FixedSlo {
     pub ttft_ms: f64,
     /// Largest TPOT of a good request, ms per token.
     pub tpot_ms: f64,
-    /// Where the two numbers come from.
+    /// Where the two numbers come from; never empty.
+    #[serde(default)]
     pub origin: String,
 }
 

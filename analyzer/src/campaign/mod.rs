@@ -7,8 +7,8 @@ mod keys;
 pub use error::CampaignError;
 pub use keys::{
     AgentKeys, Api, ArmKeys, Arrivals, BackendKeys, BaselineMultiple, CampaignKeys, Comparison,
-    FixedSlo, ImportedKeys, LengthControl, LoadKeys, ProbeKeys, RequestKeys, SingleTokenPolicy,
-    SloKeys, StatisticsKeys, ThresholdKeys, TraceKeys, WarmupKeys,
+    DerivedKeys, FixedSlo, ImportedKeys, LengthControl, LoadKeys, ProbeKeys, RequestKeys,
+    SingleTokenPolicy, SloKeys, StatisticsKeys, ThresholdKeys, TraceKeys, WarmupKeys,
 };
 
 use std::path::{Path, PathBuf};

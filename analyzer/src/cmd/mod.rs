@@ -18,6 +18,7 @@ mod replay_summary;
 mod run;
 mod selfcheck;
 pub(crate) mod signals;
+mod slo;
 mod verify;
 
 use std::process::ExitCode;
@@ -47,6 +48,8 @@ enum Command {
     Replay(replay::Args),
     /// Judge a gateway's routing by live traffic: shares, concentration, prefix affinity
     Audit(audit::Args),
+    /// Measure the unloaded baseline and derive the SLO from it
+    Slo(slo::Args),
     /// Make a run directory of what AIPerf, vLLM's bench or GuideLLM measured
     Import(import::Args),
     /// Analyze a run directory again
@@ -66,6 +69,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Probe(args) => probe::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Audit(args) => audit::run(args),
+        Command::Slo(args) => slo::run(args),
         Command::Import(args) => import::run(args),
         Command::Analyze(args) => analyze::run(args),
         Command::Verify(args) => verify::run(args),

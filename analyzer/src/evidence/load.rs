@@ -7,10 +7,12 @@ use rayon::prelude::*;
 
 use super::{CellPlace, Evidence, Repetition, largest_output};
 use crate::campaign::{Campaign, CampaignError};
+use crate::input::read_regular;
 use crate::join::Observed;
 use crate::records::{RecordError, RequestRecord, RunRecord, Versioned, read_lines, sha256_hex};
 use crate::rundir::{
-    ImportFile, JsonError, ReadinessRow, RunDir, SloFile, read_json, read_optional,
+    ImportFile, JsonError, ReadDerivedSlo, ReadinessRow, RunDir, SloFile, from_json, read_json,
+    read_optional,
 };
 use crate::slo;
 
@@ -33,6 +35,12 @@ pub enum EvidenceError {
         path: PathBuf,
         /// Why it is none.
         problem: &'static str,
+    },
+    /// The SLO names no origin.
+    #[error("SLO_WITHOUT_ORIGIN: {path}: the bounds name no origin; restore the file that the run wrote, or measure an SLO with `goodput slo derive` and run the campaign anew", path = path.display())]
+    SloWithoutOrigin {
+        /// The file.
+        path: PathBuf,
     },
     /// A file cannot be read.
     #[error("{path}: {source}; run `goodput run` to produce it, or name another run directory", path = path.display())]
@@ -61,15 +69,28 @@ pub fn load(dir: &RunDir) -> Result<Evidence, EvidenceError> {
         }
     }
     let repetitions = repetitions(dir, &campaign)?;
-    let baseline: Option<Vec<RequestRecord>> =
-        optional_lines(&dir.root().join("baseline").join("requests.jsonl"))?;
+    let records = dir.baseline("requests.jsonl");
+    let baseline: Option<Vec<RequestRecord>> = optional_lines(&records)?;
+    let derived_path = dir.baseline("derived.json");
+    let derived = match derived_path.exists() && records.exists() {
+        true => Some(derived_slo(&derived_path, &records)?),
+        false => None,
+    };
+    names_its_origin(&dir.file("slo.json"))?;
     let recorded = read_optional(&dir.file("slo.json"))?;
     Ok(Evidence {
         manifest: read_json(&dir.file("manifest.json"))?,
         trace_sha256: sha256_hex(&trace),
         slo_recorded: recorded.is_some(),
-        slo: slo_or_derived(dir, recorded, &campaign, baseline.as_deref(), &repetitions)?,
+        slo: slo_or_derived(
+            dir,
+            recorded,
+            &campaign,
+            (baseline.as_deref(), derived.as_ref()),
+            &repetitions,
+        )?,
         baseline,
+        derived,
         health: read_optional(&dir.file("health.json"))?,
         probes,
         import: match campaign.keys().imported {
@@ -99,10 +120,10 @@ fn slo_or_derived(
     dir: &RunDir,
     recorded: Option<SloFile>,
     campaign: &Campaign,
-    baseline: Option<&[RequestRecord]>,
+    (baseline, file): (Option<&[RequestRecord]>, Option<&ReadDerivedSlo>),
     repetitions: &[Repetition],
 ) -> Result<SloFile, EvidenceError> {
-    let derived = || slo::derive(campaign, largest_output(repetitions)?, baseline).ok();
+    let derived = || slo::derive(campaign, largest_output(repetitions)?, baseline, file).ok();
     match recorded.or_else(derived) {
         Some(slo) => Ok(slo),
         None => Ok(read_json(&dir.file("slo.json"))?),
@@ -123,6 +144,32 @@ fn repetitions(dir: &RunDir, campaign: &Campaign) -> Result<Vec<Repetition>, Evi
     let read: Vec<Result<Repetition, EvidenceError>> =
         places.into_par_iter().map(|place| repetition(dir, place, campaign)).collect();
     read.into_iter().collect()
+}
+
+/// The file of a derived SLO, with the hashes of it and of its records.
+pub(crate) fn derived_slo(path: &Path, records: &Path) -> Result<ReadDerivedSlo, EvidenceError> {
+    let read = |path: &Path| {
+        read_regular(path).map_err(|source| EvidenceError::Io { path: path.to_owned(), source })
+    };
+    let bytes = read(path)?;
+    Ok(ReadDerivedSlo {
+        slo: from_json(&bytes, path)?,
+        sha256: sha256_hex(&bytes),
+        records_sha256: sha256_hex(&read(records)?),
+    })
+}
+
+/// Bounds that come from nowhere judge nothing.
+fn names_its_origin(path: &Path) -> Result<(), EvidenceError> {
+    let Ok(bytes) = read_regular(path) else { return Ok(()) };
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(&bytes) else { return Ok(()) };
+    let named = match (&value["origin"], value["origin"]["kind"].as_str()) {
+        (serde_json::Value::Object(_), Some("fixed")) => {
+            value["origin"]["origin"].as_str().is_some_and(|text| !text.trim().is_empty())
+        }
+        (origin, _) => origin.is_object(),
+    };
+    if named { Ok(()) } else { Err(EvidenceError::SloWithoutOrigin { path: path.to_owned() }) }
 }
 
 fn repetition(

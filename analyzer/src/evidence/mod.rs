@@ -4,15 +4,17 @@ mod health;
 mod load;
 
 pub use health::{BackendHealth, HealthFile, VipHealth};
-pub(crate) use load::kernel_file;
 pub use load::{EvidenceError, load};
+pub(crate) use load::{derived_slo, kernel_file};
 
 use std::collections::BTreeMap;
 
 use crate::campaign::Campaign;
 use crate::join::Observed;
 use crate::records::{RequestRecord, RunRecord, ScheduleRecord};
-use crate::rundir::{GatewayFile, ImportFile, Manifest, ProbeFile, ReadinessRow, SloFile};
+use crate::rundir::{
+    GatewayFile, ImportFile, Manifest, ProbeFile, ReadDerivedSlo, ReadinessRow, SloFile,
+};
 
 /// Where a repetition lies. Its directory says so; `run.json` has to say the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +61,8 @@ pub struct Evidence {
     pub slo_recorded: bool,
     /// The unloaded requests that a derived SLO follows from; nothing when they are absent.
     pub baseline: Option<Vec<RequestRecord>>,
+    /// The file of a derived SLO that the campaign names; nothing when it is absent or none is named.
+    pub derived: Option<ReadDerivedSlo>,
     /// Phase 0; nothing when it was not run.
     pub health: Option<HealthFile>,
     /// Phase 2, by arm.

@@ -89,7 +89,7 @@ pub fn import_with(
     let campaign = Campaign::parse(text.into_bytes(), Path::new("campaign.toml"))?;
     let rows = gathered.repetitions.iter().flat_map(|rep| &rep.schedule);
     let largest = rows.map(|row| row.output_tokens).max().unwrap_or(0);
-    let slo = slo::derive(&campaign, largest, None)?;
+    let slo = slo::derive(&campaign, largest, None, None)?;
     let manifest = manifest(request, &campaign, &gathered);
     let import = ImportFile {
         schema: ImportFile::SCHEMA.to_owned(),

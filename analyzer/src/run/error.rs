@@ -19,6 +19,12 @@ pub enum RunError {
     /// The campaign file.
     #[error(transparent)]
     Campaign(#[from] CampaignError),
+    /// The file of an SLO is there already.
+    #[error("{path}: exists already; name a new file as --out", path = path.display())]
+    SloExists {
+        /// The file.
+        path: PathBuf,
+    },
     /// A campaign that `goodput import` wrote.
     #[error("{path}: an imported campaign has nothing to send to; judge it with `goodput verify`, or write a campaign of your own", path = path.display())]
     Imported {

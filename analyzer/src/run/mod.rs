@@ -2,6 +2,7 @@
 
 mod baseline;
 mod cell;
+mod derive;
 mod error;
 mod finish;
 mod manifest;
@@ -11,6 +12,7 @@ mod prefix;
 mod prepare;
 mod reporter;
 
+pub use derive::{DeriveOptions, Derived, derive_slo};
 pub use error::RunError;
 pub use finish::{Judged, analyze_dir};
 pub use phases::{check_health, probe_only, run};

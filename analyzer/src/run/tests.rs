@@ -159,7 +159,7 @@ fn a_run_is_not_continued_under_another_slo() {
     let dir = tempfile::tempdir().unwrap();
     let prepared = prepared(dir.path(), RunOptions::default());
     let largest = prepared.trace.largest_output();
-    let slo = crate::slo::derive(&prepared.campaign, largest, None).unwrap();
+    let slo = crate::slo::derive(&prepared.campaign, largest, None, None).unwrap();
     assert_eq!(confirmed(&prepared, slo.clone()).unwrap(), slo);
     let edited = SloFile { ttft_ns: slo.ttft_ns * 10, ..slo };
     let refused = confirmed(&prepared, edited).unwrap_err();

@@ -33,6 +33,12 @@ impl RunDir {
         self.root.join(name)
     }
 
+    /// A file of `baseline/`.
+    #[must_use]
+    pub fn baseline(&self, name: &str) -> PathBuf {
+        self.root.join("baseline").join(name)
+    }
+
     /// `probe/<arm>.json`.
     #[must_use]
     pub fn probe(&self, arm: &str) -> PathBuf {

@@ -3,6 +3,7 @@
 //! `docs/formats.md` is the contract; what the replay writes is in [`crate::records`].
 
 mod command;
+mod derived_slo;
 mod evidence;
 mod gateway;
 mod import_file;
@@ -17,6 +18,7 @@ mod removal;
 mod slo_file;
 
 pub use command::resume_command;
+pub use derived_slo::{DerivedOrigin, DerivedSlo, ReadDerivedSlo};
 pub use evidence::{AgentEvidence, EvidenceFile, Told};
 pub use gateway::{Counter, CounterDelta, Expected, GatewayFile, Readback, Scrape, SeriesFamily};
 pub use import_file::{ImportFile, ImportedFile, Lack, LackEntry};

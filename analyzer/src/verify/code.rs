@@ -145,6 +145,10 @@ codes! {
         "An arm wins at one rate and not at another.", "Quote the rate with the win.";
     PreregChanged, "PREREG_CHANGED", Discard,
         "campaign.toml or trace.jsonl is not what the manifest hashed before the first send, or slo.json is not what they and the baseline give.", "Restore the file, or run the changed campaign anew.";
+    SloWithoutOrigin, "SLO_WITHOUT_ORIGIN", Discard,
+        "The SLO names no origin, or the baseline that it names is not one of the scored path.", "Measure it with `goodput slo derive` through the floor arm, on the same trace, and name the file in [slo] derived.";
+    BaselineOverSlo, "BASELINE_OVER_SLO", Footnote,
+        "Unloaded requests of the baseline already miss the SLO: a footnote beyond what the target allows, otherwise information.", "Raise the multiples, or mend the path: routing cannot win what an empty system loses.";
     MissingPhase, "MISSING_PHASE", Discard,
         "The artefact of an earlier phase is absent.", "Run the campaign whole.";
     EvidenceLacks, "EVIDENCE_LACKS", Discard,

@@ -29,6 +29,8 @@ pub(super) fn preconditions(evidence: &Evidence, kernel: KernelState) -> Vec<Fin
         None => found.extend(phases(evidence)),
     }
     found.extend(slo(evidence));
+    found.extend(other_trace(evidence));
+    found.extend(baseline_over_slo(evidence));
     found.extend(overrides(evidence));
     if kernel == KernelState::NotObserved {
         found.push(Finding::new(Code::KernelNotObserved, "", "no agent"));
@@ -75,23 +77,49 @@ fn slo(evidence: &Evidence) -> Option<Finding> {
     }
     // Before the first repetition the longest answer is unknown, and nothing is claimed.
     let largest = evidence.largest_output()?;
-    let (code, detail) =
-        match slo::derive(&evidence.campaign, largest, evidence.baseline.as_deref()) {
-            Ok(derived) if derived.same_bounds(&evidence.slo) => return None,
-            Ok(derived) => (
-                Code::PreregChanged,
-                format!(
-                    "slo.json says {}; campaign and baseline give {}",
-                    bounds(&evidence.slo),
-                    bounds(&derived)
-                ),
+    let (code, detail) = match slo::derive(
+        &evidence.campaign,
+        largest,
+        evidence.baseline.as_deref(),
+        evidence.derived.as_ref(),
+    ) {
+        Ok(derived) if derived.same_bounds(&evidence.slo) => return None,
+        Ok(derived) => (
+            Code::PreregChanged,
+            format!(
+                "slo.json says {}; campaign and baseline give {}",
+                bounds(&evidence.slo),
+                bounds(&derived)
             ),
-            Err(SloError::NoBaseline) => {
-                (Code::MissingPhase, "the baseline of the SLO (baseline/requests.jsonl)".to_owned())
-            }
-            Err(error) => (Code::PreregChanged, format!("slo.json has no basis: {error}")),
-        };
+        ),
+        Err(SloError::NoBaseline) => {
+            (Code::MissingPhase, "the baseline of the SLO (baseline/requests.jsonl)".to_owned())
+        }
+        Err(error @ SloError::Origin(_)) => (Code::SloWithoutOrigin, error.to_string()),
+        Err(error) => (Code::PreregChanged, format!("slo.json has no basis: {error}")),
+    };
     Some(Finding::new(code, "", detail))
+}
+
+/// A baseline of other prompts is not one of what is scored.
+fn other_trace(evidence: &Evidence) -> Option<Finding> {
+    let measured = &evidence.derived.as_ref()?.slo.origin.trace_sha256;
+    let scored = &evidence.manifest.trace_sha256;
+    let detail = format!("the SLO was derived on trace {measured}, the run replays {scored}");
+    (measured != scored).then(|| Finding::new(Code::SloWithoutOrigin, "", detail))
+}
+
+/// What misses with nothing else in the system cannot be mended by routing.
+fn baseline_over_slo(evidence: &Evidence) -> Option<Finding> {
+    let share = slo::unloaded_misses(&evidence.slo, evidence.baseline.as_deref()?)?;
+    let target = evidence.campaign.keys().slo.target;
+    let detail = format!(
+        "{:.1} % of the unloaded requests miss the SLO; the target allows {:.1} %",
+        share * 100.0,
+        (1.0 - target) * 100.0
+    );
+    let effect = if share > 1.0 - target { Effect::Footnote } else { Effect::Info };
+    (share > 0.0).then(|| Finding { effect, ..Finding::new(Code::BaselineOverSlo, "", detail) })
 }
 
 fn bounds(slo: &SloFile) -> String {

@@ -563,7 +563,7 @@ fn derived() -> Evidence {
     evidence.manifest.campaign_sha256 = crate::records::sha256_hex(text.as_bytes());
     let id = |i| testkit::trace_id("baseline", 0.0, 0, i);
     let records: Vec<_> = (0..100).map(|i| testkit::delivered(id(i), i, 100_000_000)).collect();
-    evidence.slo = crate::slo::derive(&evidence.campaign, 11, Some(&records)).unwrap();
+    evidence.slo = crate::slo::derive(&evidence.campaign, 11, Some(&records), None).unwrap();
     evidence.baseline = Some(records);
     evidence
 }
@@ -584,6 +584,105 @@ fn a_derived_slo_needs_its_baseline_whole() {
         row.ttft_ns = Some(400_000_000);
     }
     assert_finding(&judge(&edited), Code::PreregChanged, "ttft_ns is not first_token_ns");
+}
+
+/// The same run with the SLO in a file that `goodput slo derive` would have written.
+fn derived_before() -> Evidence {
+    let mut evidence = derived();
+    let digest = crate::records::sha256_hex(b"records");
+    let origin = crate::rundir::DerivedOrigin {
+        arm: "floor".to_owned(),
+        vip: "http://127.0.0.1:1".to_owned(),
+        model: "m".to_owned(),
+        api: crate::campaign::Api::Chat,
+        trace_sha256: crate::records::sha256_hex(testkit::TRACE),
+        requests: 100,
+        warmup: 5,
+        quantile: "p50, type 1".to_owned(),
+        baseline_ttft_ns: 100_000_000,
+        baseline_tpot_ns: 10_000_000,
+        ttft_multiple: 3.0,
+        tpot_multiple: 2.0,
+        unloaded_share_over_slo: 0.0,
+        began_unix_ms: 1,
+        took_ms: 1,
+        records: "slo.requests.jsonl".to_owned(),
+        records_sha256: digest.clone(),
+        goodput_version: "test".to_owned(),
+    };
+    let slo = crate::rundir::DerivedSlo {
+        schema: String::new(),
+        ttft_ns: 300_000_000,
+        tpot_ns: 20_000_000,
+        origin,
+    };
+    let sha256 = crate::records::sha256_hex(b"slo.json");
+    let key = format!("derived = {{ file = \"slo.json\", sha256 = \"{sha256}\" }}");
+    let fixed = testkit::CAMPAIGN.lines().find(|line| line.starts_with("fixed")).unwrap();
+    let text = testkit::CAMPAIGN.replace(fixed, &key);
+    evidence.campaign = testkit::campaign(&text);
+    evidence.manifest.campaign_sha256 = crate::records::sha256_hex(text.as_bytes());
+    evidence.derived = Some(crate::rundir::ReadDerivedSlo { slo, sha256, records_sha256: digest });
+    evidence
+}
+
+#[test]
+fn an_slo_from_a_file_holds_only_with_its_origin_whole_and_on_the_scored_path() {
+    let good = judge(&derived_before());
+    assert_eq!(good.verdict, Verdict::Publishable, "{:#?}", good.findings);
+    let changes: [(&str, fn(&mut crate::rundir::ReadDerivedSlo)); 7] = [
+        ("hashes to", |it| it.sha256 = "0".repeat(64)),
+        ("its records hash to", |it| it.records_sha256 = "0".repeat(64)),
+        ("measured through", |it| it.slo.origin.vip = "http://127.0.0.1:9".to_owned()),
+        ("measured model", |it| it.slo.origin.model = "other".to_owned()),
+        ("measured api", |it| it.slo.origin.api = crate::campaign::Api::Completions),
+        ("its records give", |it| it.slo.ttft_ns += 1),
+        ("derived on trace", |it| it.slo.origin.trace_sha256 = "0".repeat(64)),
+    ];
+    for (part, change) in changes {
+        let mut evidence = derived_before();
+        change(evidence.derived.as_mut().unwrap());
+        assert_finding(&judge(&evidence), Code::SloWithoutOrigin, part);
+        assert_eq!(judge(&evidence).verdict, Verdict::Discarded, "{part}");
+    }
+    let mut gone = derived_before();
+    gone.derived = None;
+    assert_finding(&judge(&gone), Code::SloWithoutOrigin, "slo.json is absent");
+}
+
+#[test]
+fn a_baseline_that_misses_its_own_slo_is_told() {
+    let with_slow = |slow: usize| {
+        let mut evidence = derived();
+        for row in evidence.baseline.as_mut().unwrap().iter_mut().take(slow) {
+            // 30 ms a token, above 2 x 10 ms; TTFT is as before.
+            let first = row.first_token_ns.unwrap().get();
+            row.last_token_ns = Some(Nanos::new(first + 300_000_000));
+            row.tpot_ns = Some(30_000_000);
+        }
+        judge(&evidence)
+    };
+    assert!(with_slow(0).findings.iter().all(|it| it.code != Code::BaselineOverSlo));
+    let few = with_slow(5);
+    assert_finding(&few, Code::BaselineOverSlo, "5.0 % of the unloaded requests");
+    assert_eq!(few.verdict, Verdict::Publishable, "{:#?}", few.findings);
+    assert_eq!(with_slow(20).verdict, Verdict::PublishableWithFootnote);
+}
+
+#[test]
+fn bounds_without_an_origin_are_refused_with_their_code() {
+    let dir = tempfile::tempdir().unwrap();
+    testkit::write(&evidence(), dir.path());
+    let path = dir.path().join("slo.json");
+    let slo: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    for origin in [serde_json::Value::Null, serde_json::json!({"kind": "fixed", "origin": " "})] {
+        let mut slo = slo.clone();
+        slo["origin"] = origin;
+        std::fs::write(&path, slo.to_string()).unwrap();
+        let error =
+            crate::run::analyze_dir(dir.path(), &testkit::Agreeing).unwrap_err().to_string();
+        assert!(error.contains("SLO_WITHOUT_ORIGIN") && error.contains("slo derive"), "{error}");
+    }
 }
 
 #[test]

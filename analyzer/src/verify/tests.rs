@@ -626,11 +626,13 @@ fn derived_before() -> Evidence {
     evidence
 }
 
+type ChangeOrigin = fn(&mut crate::rundir::ReadDerivedSlo);
+
 #[test]
 fn an_slo_from_a_file_holds_only_with_its_origin_whole_and_on_the_scored_path() {
     let good = judge(&derived_before());
     assert_eq!(good.verdict, Verdict::Publishable, "{:#?}", good.findings);
-    let changes: [(&str, fn(&mut crate::rundir::ReadDerivedSlo)); 7] = [
+    let changes: [(&str, ChangeOrigin); 7] = [
         ("hashes to", |it| it.sha256 = "0".repeat(64)),
         ("its records hash to", |it| it.records_sha256 = "0".repeat(64)),
         ("measured through", |it| it.slo.origin.vip = "http://127.0.0.1:9".to_owned()),

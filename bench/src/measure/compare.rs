@@ -94,7 +94,7 @@ fn against_tcpdump(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     }
     let ratios = pairs.iter().map(Pair::ratio).collect();
     report.cpu_ratio_vs_tcpdump = report.figure("cpu_ratio_vs_tcpdump", ratios);
-    let parts: [(&'static str, fn(&Pair) -> u64); 4] = [
+    let parts: [(&'static str, Part); 4] = [
         ("pair_agent_ns_per_event", |it| it.agent),
         ("pair_programs_ns_per_event", |it| it.programs),
         ("pair_tcpdump_ns_per_event", |it| it.tcpdump),
@@ -105,6 +105,9 @@ fn against_tcpdump(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// One share of what a pair cost.
+type Part = fn(&Pair) -> u64;
 
 /// CPU nanoseconds that the same load costs both ways.
 struct Pair {

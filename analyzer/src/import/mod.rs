@@ -1,6 +1,6 @@
 //! Exports of other tools become run directories, so that what was measured already can be gated.
 //!
-//! Each decoder turns the bytes of one export into [`Export`]; [`import`] makes a run of them and [`write`] puts it on disk. What an export does
+//! Each decoder turns the bytes of one export into [`Export`]; [`import`] makes a run of them and [`write()`] puts it on disk. What an export does
 //! not hold is never filled in: it is listed in `import.json` and limits the verdict.
 
 mod aiperf;

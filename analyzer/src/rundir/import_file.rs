@@ -46,7 +46,7 @@ lacks! {
     Framing, "framing", true,
         "no HTTP framing is recorded, and the count of violations must be 0";
     TerminalEvents, "terminal_events", true,
-        "no finish reason, [DONE] or end of the message is recorded: a cut stream can look delivered";
+        "no finish reason, `[DONE]` or end of the message is recorded: a cut stream can look delivered";
     Phases, "phases", true,
         "no health check, mechanism probe or readiness during the run is recorded";
     PlannedInstants, "planned_instants", false,
